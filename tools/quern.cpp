@@ -36,6 +36,7 @@ constexpr std::array commands = {
     command{"baselines", "time the references of a suite, for tables of baselines", cmd_baselines},
     command{"sample", "completions of a policy for a prompt", cmd_sample},
     command{"explain", "print a loss, the rewards or every configuration key", cmd_explain},
+    command{"config", "bring a configuration file to the names of this build", cmd_config},
     command{"export", "write a checkpoint's policy as a Hugging Face folder", cmd_export},
     command{"tasks", "generate, check and begin tasks", cmd_tasks},
     command{"evaluator", "evaluate for a run, from this or another machine", cmd_evaluator},

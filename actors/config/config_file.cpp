@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "actors/config/renamed_keys.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "env/task/yaml_reader.hpp"
@@ -26,22 +27,6 @@ const config_key* find_key(std::string_view path) {
   const auto found = std::find_if(keys.begin(), keys.end(),
                                   [&](const config_key& key) { return key.path == path; });
   return found == keys.end() ? nullptr : &*found;
-}
-
-struct moved_key {
-  std::string_view earlier;
-  std::string_view path;
-};
-
-/// Keys of format 1 that earlier builds called otherwise. Files of their runs have every key, so
-/// files may have the earlier name; settings may not.
-constexpr moved_key moved_keys[] = {{"algorithm.max_attempts", "env.max_attempts"}};
-
-/// The present name of a key that was moved; empty: it was not.
-std::string_view present_name(std::string_view earlier) {
-  for (const moved_key& moved : moved_keys)
-    if (moved.earlier == earlier) return moved.path;
-  return {};
 }
 
 bool is_group(std::string_view path) {
@@ -133,15 +118,16 @@ base::status assign(const config_key& key, run_config& config, const std::string
   return read_number(key, value, "a finite number", *std::get<double*>(at));
 }
 
+/// `earlier`: keys may have their earlier names.
 base::status apply_node(run_config& config, const YAML::Node& node, const std::string& prefix,
-                        std::set<std::string>& seen) {
+                        bool earlier, std::set<std::string>& seen) {
   for (const auto& entry : node) {
     if (!entry.first.IsScalar())
       return fail(
           errc::invalid_argument, "a key {} is no text: KEY: VALUE is needed",
           prefix.empty() ? "at the top" : "of '" + prefix.substr(0, prefix.size() - 1) + "'");
     const std::string written = prefix + entry.first.Scalar();
-    const std::string_view moved_to = present_name(written);
+    const std::string_view moved_to = earlier ? present_name(written) : std::string_view();
     const std::string path = moved_to.empty() ? written : std::string(moved_to);
     if (!seen.insert(path).second)
       return fail(errc::invalid_argument, "key '{}' stands twice{}: take one out", path,
@@ -163,21 +149,7 @@ base::status apply_node(run_config& config, const YAML::Node& node, const std::s
           "{}: keys are needed below it, as in `{}: {{KEY: VALUE}}`; configs/reference.yaml "
           "lists them",
           path, path);
-    QUERN_CHECK(apply_node(config, value, path + ".", seen));
-  }
-  return {};
-}
-
-base::status check_version(const YAML::Node& root) {
-  const YAML::Node version = root["quern_config"];
-  if (!version) {
-    return fail(errc::version, "'quern_config: {}' is missing at the top of the file",
-                config_version);
-  }
-  if (!version.IsScalar() || version.Scalar() != std::to_string(config_version)) {
-    return fail(errc::version,
-                "quern_config is {}, this build knows {}: use another build or change the file",
-                version.IsScalar() ? version.Scalar() : "no number", config_version);
+    QUERN_CHECK(apply_node(config, value, path + ".", earlier, seen));
   }
   return {};
 }
@@ -226,7 +198,7 @@ std::string range_text(const config_key& key) {
   return fmt::format("{} .. {}", show(key.low), show(key.high));
 }
 
-base::status apply_yaml(run_config& config, std::string_view yaml) {
+base::status apply_yaml(run_config& config, std::string_view yaml, config_writer writer) {
   return env::guard_yaml("configuration", [&]() -> base::status {
     QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", yaml, largest_config));
     if (!root.IsMap())
@@ -234,9 +206,10 @@ base::status apply_yaml(run_config& config, std::string_view yaml) {
                   "the file has no keys: `quern_config: {}` and lines KEY: VALUE are needed, as in "
                   "configs/reference.yaml",
                   config_version);
-    QUERN_CHECK(check_version(root));
+    if (writer == config_writer::person) QUERN_CHECK(check_names(root));
+    QUERN_TRY(const bool earlier, has_earlier_names(root));
     std::set<std::string> seen;
-    return apply_node(config, root, "", seen);
+    return apply_node(config, root, "", earlier, seen);
   });
 }
 
@@ -257,10 +230,17 @@ base::expected<run_config> load_config(const std::filesystem::path& file,
   return load_config_text(text, file.string(), settings);
 }
 
+base::expected<run_config> load_run_config(const std::filesystem::path& file,
+                                           const std::vector<std::string>& settings) {
+  QUERN_TRY(const std::string text, base::read_file(file, largest_config));
+  return load_config_text(text, file.string(), settings, config_writer::run);
+}
+
 base::expected<run_config> load_config_text(std::string_view text, const std::string& name,
-                                            const std::vector<std::string>& settings) {
+                                            const std::vector<std::string>& settings,
+                                            config_writer writer) {
   const auto read_over = [&](run_config start) -> base::expected<run_config> {
-    if (auto applied = apply_yaml(start, text); !applied) {
+    if (auto applied = apply_yaml(start, text, writer); !applied) {
       return base::in_context(name, std::move(applied).error());
     }
     for (const std::string& setting : settings)

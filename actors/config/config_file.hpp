@@ -13,21 +13,33 @@
 
 namespace quern::actors {
 
-inline constexpr int config_version = 1;
+/// The format that is written, and the earlier one that runs of earlier builds keep.
+inline constexpr int config_version = 2;
+inline constexpr int earlier_config_version = 1;
+
+/// Who wrote a configuration. A person's file has the present version and names. What a run keeps
+/// may be of an earlier build; then earlier names count as the present ones (renamed_keys.hpp).
+enum class config_writer { person, run };
 
 /// Parses YAML text on top of `config` (defaults or an earlier file). Never throws.
-base::status apply_yaml(run_config& config, std::string_view yaml);
+base::status apply_yaml(run_config& config, std::string_view yaml,
+                        config_writer writer = config_writer::person);
 
 /// One `--set path=value`.
 base::status apply_setting(run_config& config, std::string_view assignment);
 
-/// Defaults < file < settings, then checks between keys.
+/// A person's file: defaults < file < settings, then checks between keys.
 base::expected<run_config> load_config(const std::filesystem::path& file,
                                        const std::vector<std::string>& settings);
 
+/// The same for a file that a run keeps: its config.yaml, or the plan of a stage.
+base::expected<run_config> load_run_config(const std::filesystem::path& file,
+                                           const std::vector<std::string>& settings);
+
 /// The same from text; `name` stands in front of errors.
 base::expected<run_config> load_config_text(std::string_view text, const std::string& name,
-                                            const std::vector<std::string>& settings);
+                                            const std::vector<std::string>& settings,
+                                            config_writer writer = config_writer::person);
 
 /// What holds where a file names this stage and this preset and nothing else; empty: none of its
 /// own.

@@ -343,7 +343,7 @@ void system(keys& table) {
                "largest file of weights, in MB; more of them go into several");
   QUERN_NUMBER(
       observe.evaluation_set, fixed, 0, 1,
-      "measure the first and the last weights on a fixed evaluation set: same prompts, same seeds");
+      "compare the first and the last weights on an evaluation set: same prompts, same seeds");
   QUERN_NUMBER(observe.evaluation_set_train, fixed, 0, 1e5,
                "prompts of the evaluation set from training tasks");
   QUERN_NUMBER(observe.evaluation_set_held_out, fixed, 0, 1e5,

@@ -115,7 +115,7 @@ base::expected<policy_folder> of_chain(const fs::path& chain, older_checkpoint o
 /// A run before its first checkpoint, with the policy that it begins with.
 tl::unexpected<base::error> no_checkpoint_yet(const fs::path& run) {
   std::string every, begins;
-  if (const auto config = load_config(storage::run_paths{run}.config(), {})) {
+  if (const auto config = load_run_config(storage::run_paths{run}.config(), {})) {
     every = fmt::format(" (storage.checkpoint_every_steps is {})",
                         config->storage.checkpoint_every_steps);
     if (config->stage != "sft")

@@ -7,6 +7,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/renamed_keys.hpp"
 #include "base/file.hpp"
 #include "env/task/yaml_reader.hpp"
 #include "storage/checkpoint.hpp"
@@ -171,6 +172,7 @@ base::expected<std::vector<stage_plan>> load_stages(const fs::path& file,
   const auto read = env::guard_yaml("configuration", [&]() -> base::status {
     QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", *text, largest_chain));
     if (!root.IsMap() || !root["stages"]) return {};
+    QUERN_CHECK(check_names(root));
     QUERN_TRY(stages, read_stages(root, settings));
     return {};
   });
@@ -231,7 +233,7 @@ base::expected<std::vector<stage_plan>> read_chain(const fs::path& chain) {
             [&](const fs::path& a, const fs::path& b) { return number(a) < number(b); });
   std::vector<stage_plan> stages;
   for (const fs::path& file : files) {
-    QUERN_TRY(run_config config, load_config(file, {}));
+    QUERN_TRY(run_config config, load_run_config(file, {}));
     stages.push_back({file.stem().string(), std::move(config)});
   }
   return stages;

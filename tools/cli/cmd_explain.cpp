@@ -21,7 +21,7 @@ namespace {
 int explain_loss_of_run(const std::string& folder) {
   const auto present = actors::present_stage(folder);
   if (!present) return report("explain", present.error());
-  const auto config = actors::load_config(storage::run_paths{*present}.config(), {});
+  const auto config = actors::load_run_config(storage::run_paths{*present}.config(), {});
   if (!config) return report("explain", config.error());
   const auto loss = config->stage == "sft" ? policy::preset_defaults(policy::preset::sft)
                                            : actors::loss_parameters_of(*config);

@@ -164,7 +164,7 @@ struct shard_choice {
 
 base::expected<int> make_corpus(const std::string& config_file, const std::string& folder,
                                 const shard_choice& shards) {
-  QUERN_TRY(const auto config, actors::load_config(config_file, {}));
+  QUERN_TRY(const auto config, actors::load_run_config(config_file, {}));
   base::set_log_level(config.observe.log_level);
   if (actors::lane_of(config).grammar == nullptr)
     return base::fail(base::errc::invalid_argument,

@@ -38,6 +38,7 @@ int cmd_compare(int argc, char** argv);
 int cmd_pause(int argc, char** argv);
 int cmd_stop(int argc, char** argv);
 int cmd_evaluator(int argc, char** argv);
+int cmd_config(int argc, char** argv);
 int cmd_keys(int argc, char** argv);
 int cmd_tasks(int argc, char** argv);
 int cmd_bench(int argc, char** argv);

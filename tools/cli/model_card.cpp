@@ -137,7 +137,7 @@ base::expected<card_facts> card_facts_of(const fs::path& model) {
   facts.version = origin.version;
   if (!origin.run) return facts;
   const storage::run_paths paths{*origin.run};
-  if (auto config = actors::load_config(paths.config(), {})) facts.run = std::move(*config);
+  if (auto config = actors::load_run_config(paths.config(), {})) facts.run = std::move(*config);
   take_figures(facts, paths.metrics(), *origin.version);
   facts.closing_report = closing_report_of(paths, *origin.version);
   return facts;

@@ -17,7 +17,7 @@ base::expected<std::optional<actors::run_config>> config_of_run(
   const actors::model_origin origin = actors::origin_of(model);
   if (!origin.run) return std::nullopt;
   const storage::run_paths paths{*origin.run};
-  QUERN_TRY(auto config, actors::load_config(paths.config(), {}));
+  QUERN_TRY(auto config, actors::load_run_config(paths.config(), {}));
   return config;
 }
 

@@ -40,7 +40,7 @@ base::expected<run_view> run_view::open(const fs::path& folder, lock_holder lock
 }
 
 void run_view::read_config() {
-  auto config = actors::load_config(paths_.config(), {});
+  auto config = actors::load_run_config(paths_.config(), {});
   if (!config) {
     problems_["configuration"] = config.error().message;
     return;

@@ -50,7 +50,7 @@ int run_worker(int argc, char** argv, spawner spawn) {
   const auto* host =
       app.add_option("--host", here.host, "address by which other hosts reach this process");
   if (const auto code = parse(app, argc, argv)) return *code;
-  const auto config = actors::load_config(file, {});
+  const auto config = actors::load_run_config(file, {});
   if (!config) return report(argv[0], config.error());
   base::set_log_level(config->observe.log_level);
   const auto address = actors::parse_address(control);
@@ -100,7 +100,7 @@ int role_sft(int argc, char** argv) {
   app.add_option("--meeting", place.meeting, "where the ranks meet");
   app.add_option("--in-vain", place.in_vain, "losses since the last new checkpoint");
   if (const auto code = parse(app, argc, argv)) return *code;
-  const auto config = actors::load_config(file, {});
+  const auto config = actors::load_run_config(file, {});
   if (!config) return report("sft", config.error());
   base::set_log_level(config->observe.log_level);
   const auto ended = actors::run_fine_tuning(*config, corpus, run, place);

@@ -120,31 +120,6 @@ TEST_CASE("how many exemplars a prompt shows has a range and is fixed for a run"
   CHECK(found[0].changes == key_class::fixed);
 }
 
-TEST_CASE("a key that was moved is read from files by its earlier name, and set by its new one") {
-  run_config config;
-  const auto said = [&](const char* yaml) {
-    const auto applied = apply_yaml(config, yaml);
-    return applied ? "" : applied.error().message;
-  };
-  CHECK(said("quern_config: 2\nalgorithm: {max_attempts: 7}\n") == "");
-  CHECK(config.env.max_attempts == 7);
-  CHECK(contains(to_yaml(config), "max_attempts: 7"));
-  CHECK(said(to_yaml(config).c_str()) == "");
-  CHECK(contains(said("quern_config: 2\nalgorithm: {max_attempts: 21}\n"),
-                 "env.max_attempts: 21 is outside 1 .. 20"));
-  const char* twice = "key 'env.max_attempts' stands twice, once as algorithm.max_attempts";
-  CHECK(contains(said("quern_config: 2\nenv: {max_attempts: 2}\nalgorithm: {max_attempts: 7}\n"),
-                 twice));
-  CHECK(contains(said("quern_config: 2\nalgorithm: {max_attempts: 7}\nenv: {max_attempts: 2}\n"),
-                 "key 'env.max_attempts' stands twice"));
-  const auto set = apply_setting(config, "algorithm.max_attempts=2");
-  REQUIRE_FALSE(set);
-  CHECK(set.error().message ==
-        "algorithm.max_attempts is called env.max_attempts now: use that name");
-  CHECK(apply_setting(config, "env.max_attempts=2"));
-  CHECK(config.env.max_attempts == 2);
-}
-
 TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 2\nlerner: {steps: 1}\n"), "did you mean 'learner"));
   CHECK(contains(problem("quern_config: 2\nlearner: {step: 1}\n"), "did you mean 'learner.steps'"));
@@ -160,7 +135,7 @@ TEST_CASE("errors name the value, the limit and what to do") {
   CHECK(contains(problem("quern_config: 2\nstage: contrastiv\n"), "did you mean 'contrastive'"));
   CHECK(contains(problem("quern_config: 2\nstage: sft\nstage: sft\n"), "stands twice"));
   CHECK(contains(problem("stage: sft\n"), "quern_config: 2"));
-  CHECK(contains(problem("quern_config: 2\n"), "this build knows 1"));
+  CHECK(contains(problem("quern_config: 3\n"), "line 1: quern_config is 3, this build knows 2"));
   CHECK(contains(problem("[1, 2"), "configuration"));
   CHECK(contains(problem("x\n"), "`quern_config: 2` and lines KEY: VALUE"));
   CHECK(contains(problem("quern_config: 2\n? [a]\n: b\n"), "a key at the top is no text"));

@@ -1,0 +1,105 @@
+#include "actors/config/config_upgrade.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "actors/config/config_file.hpp"
+#include "actors/config/renamed_keys.hpp"
+#include "env/task/yaml_reader.hpp"
+
+namespace quern::actors {
+namespace {
+
+constexpr std::size_t largest_upgrade = 1U << 20U;
+
+std::string_view group_of_key(std::string_view path) {
+  return path.substr(0, path.find('.'));
+}
+
+std::string_view last_part(std::string_view path) {
+  return path.substr(path.find('.') + 1);
+}
+
+/// Puts words in the place of others, counted by line and column.
+class edited_text {
+ public:
+  explicit edited_text(std::string_view text) : text_(text) {
+    for (std::size_t at = 0; at != std::string::npos;) {
+      lines_.push_back(at);
+      at = text.find('\n', at);
+      if (at != std::string::npos) ++at;
+    }
+  }
+
+  /// False: `before` does not stand there, with quotes or without.
+  bool replace(int line, std::size_t column, std::string_view before, std::string_view now) {
+    if (line < 1 || static_cast<std::size_t>(line) > lines_.size()) return false;
+    std::size_t at = lines_[static_cast<std::size_t>(line) - 1] + column;
+    if (at < text_.size() && (text_[at] == '"' || text_[at] == '\'')) ++at;
+    if (text_.compare(std::min(at, text_.size()), before.size(), before) != 0) return false;
+    edits_.push_back({at, before.size(), std::string(now)});
+    return true;
+  }
+
+  [[nodiscard]] std::string result() {
+    std::sort(edits_.begin(), edits_.end(),
+              [](const edit& a, const edit& b) { return a.at > b.at; });
+    std::string made = text_;
+    for (const edit& one : edits_)
+      made.replace(one.at, one.size, one.now);
+    return made;
+  }
+
+ private:
+  struct edit {
+    std::size_t at, size;
+    std::string now;
+  };
+  std::string text_;
+  std::vector<std::size_t> lines_;
+  std::vector<edit> edits_;
+};
+
+base::status upgrade_tree(const YAML::Node& root, edited_text& text,
+                          std::vector<std::string>& changes) {
+  QUERN_TRY(const bool earlier, has_earlier_names(root));
+  const YAML::Node version = root["quern_config"];
+  const auto by_hand = [](int line, std::string_view before, std::string_view now) {
+    return base::fail(
+        base::errc::invalid_argument,
+        "line {}: {} is called {} now, which cannot be written by itself: do it by hand, "
+        "then type this again; nothing was changed",
+        line, before, now);
+  };
+  if (earlier) {
+    const YAML::Mark at = version.Mark();
+    if (!text.replace(at.line + 1, static_cast<std::size_t>(std::max(at.column, 0)),
+                      version.Scalar(), std::to_string(config_version)))
+      return by_hand(at.line + 1, "the version", std::to_string(config_version));
+    changes.push_back(fmt::format("line {}: quern_config is {}", at.line + 1, config_version));
+  }
+  for (const earlier_name& key : earlier_names(root)) {
+    if (group_of_key(key.before) != group_of_key(key.now) ||
+        !text.replace(key.line, key.column, last_part(key.before), last_part(key.now)))
+      return by_hand(key.line, key.before, key.now);
+    changes.push_back(fmt::format("line {}: {} is called {}", key.line, key.before, key.now));
+  }
+  return {};
+}
+
+}  // namespace
+
+base::expected<upgraded_config> upgrade_config(std::string_view text) {
+  upgraded_config made;
+  edited_text edited(text);
+  const auto read = env::guard_yaml("configuration", [&]() -> base::status {
+    QUERN_TRY(const YAML::Node root, env::load_yaml("configuration", text, largest_upgrade));
+    return upgrade_tree(root, edited, made.changes);
+  });
+  QUERN_CHECK(read);
+  made.text = edited.result();
+  return made;
+}
+
+}  // namespace quern::actors

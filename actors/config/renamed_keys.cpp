@@ -1,0 +1,104 @@
+#include "actors/config/renamed_keys.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+#include "actors/config/config_file.hpp"
+
+namespace quern::actors {
+namespace {
+
+using base::errc;
+using base::fail;
+
+/// Of version 1, which builds wrote with either name of env.max_attempts.
+constexpr renamed_key renamed[] = {
+    {"algorithm.max_attempts", "env.max_attempts"},
+    {"observe.panel", "observe.evaluation_set"},
+    {"observe.panel_train", "observe.evaluation_set_train"},
+    {"observe.panel_held_out", "observe.evaluation_set_held_out"},
+    {"observe.panel_swapped", "observe.evaluation_set_swapped"},
+    {"observe.panel_seed", "observe.evaluation_set_seed"},
+};
+
+void add_names_of_groups(const YAML::Node& root, std::vector<earlier_name>& found) {
+  if (!root.IsMap()) return;
+  for (const auto& group : root) {
+    if (!group.first.IsScalar() || !group.second.IsMap()) continue;
+    for (const auto& entry : group.second) {
+      if (!entry.first.IsScalar()) continue;
+      const std::string path = group.first.Scalar() + "." + entry.first.Scalar();
+      const std::string_view now = present_name(path);
+      if (now.empty()) continue;
+      const YAML::Mark at = entry.first.Mark();
+      found.push_back({at.line + 1, static_cast<std::size_t>(std::max(at.column, 0)), path, now});
+    }
+  }
+}
+
+std::string version_of(const YAML::Node& version) {
+  return version.IsScalar() ? version.Scalar() : "no number";
+}
+
+base::status missing_version() {
+  return fail(errc::version, "'quern_config: {}' is missing at the top of the file",
+              config_version);
+}
+
+base::status unknown_version(const YAML::Node& version) {
+  return fail(errc::version,
+              "line {}: quern_config is {}, this build knows {}: use another build or change the "
+              "file",
+              version.Mark().line + 1, version_of(version), config_version);
+}
+
+}  // namespace
+
+std::span<const renamed_key> renamed_keys() {
+  return renamed;
+}
+
+std::string_view present_name(std::string_view before) {
+  for (const renamed_key& key : renamed)
+    if (key.before == before) return key.now;
+  return {};
+}
+
+std::vector<earlier_name> earlier_names(const YAML::Node& root) {
+  std::vector<earlier_name> found;
+  add_names_of_groups(root, found);
+  if (const YAML::Node stages = root["stages"]; stages && stages.IsSequence())
+    for (const auto& stage : stages)
+      add_names_of_groups(stage, found);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.line < b.line; });
+  return found;
+}
+
+base::expected<bool> has_earlier_names(const YAML::Node& root) {
+  const YAML::Node version =
+      root.IsMap() ? root["quern_config"] : YAML::Node(YAML::NodeType::Undefined);
+  if (!version) return tl::make_unexpected(missing_version().error());
+  if (version_of(version) == std::to_string(config_version)) return false;
+  if (version_of(version) == std::to_string(earlier_config_version)) return true;
+  return tl::make_unexpected(unknown_version(version).error());
+}
+
+base::status check_names(const YAML::Node& root) {
+  QUERN_TRY(const bool earlier, has_earlier_names(root));
+  std::vector<std::string> names;
+  for (const earlier_name& key : earlier_names(root))
+    names.push_back(fmt::format("line {}: {} is called {} now", key.line, key.before, key.now));
+  if (earlier)
+    names.insert(names.begin(), fmt::format("line {}: quern_config is {}, this build reads {}",
+                                            root["quern_config"].Mark().line + 1,
+                                            earlier_config_version, config_version));
+  if (names.empty()) return {};
+  return fail(errc::version, "{}; change {}, or type `quern config upgrade FILE`, which does it",
+              fmt::join(names, "; "), names.size() == 1 ? "that" : "these");
+}
+
+}  // namespace quern::actors
