@@ -24,8 +24,22 @@ base::expected<variant> read_variant(const statement& row) {
 }
 
 struct archive::statements {
-  statement by_id, by_source, best, add, revive, rescore, last_incarnation;
+  statement by_id, by_source, best, last_incarnation;
+  statement add, revive, rescore;  ///< where the connection may write
+  base::status prepare_writes(database& db);
 };
+
+base::status archive::statements::prepare_writes(database& db) {
+  QUERN_TRY(add,
+            db.prepare("INSERT INTO variants(task, device_class, protocol, source_hash, "
+                       "text_hash, verdict_id, speedup_e2, version, incarnation, sample, parents) "
+                       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  QUERN_TRY(revive, db.prepare("UPDATE variants SET text_hash = ?, verdict_id = ?, "
+                               "speedup_e2 = ?, version = ?, incarnation = ?, sample = ?, "
+                               "parents = ? WHERE id = ?"));
+  QUERN_TRY(rescore, db.prepare("UPDATE variants SET verdict_id = ?, speedup_e2 = ? WHERE id = ?"));
+  return {};
+}
 
 archive::archive(database& db, const blob_store& blobs, archive_options options)
     : db_(db), blobs_(blobs), options_(std::move(options)), sql_(std::make_unique<statements>()) {}
@@ -48,15 +62,7 @@ base::expected<std::unique_ptr<archive>> archive::open(database& db, const blob_
                                              "device_class = ? AND protocol = ? AND speedup_e2 IS "
                                              "NOT NULL ORDER BY speedup_e2 DESC, sample, id",
                                              variant_columns)));
-  QUERN_TRY(sql.add,
-            db.prepare("INSERT INTO variants(task, device_class, protocol, source_hash, "
-                       "text_hash, verdict_id, speedup_e2, version, incarnation, sample, parents) "
-                       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  QUERN_TRY(sql.revive, db.prepare("UPDATE variants SET text_hash = ?, verdict_id = ?, "
-                                   "speedup_e2 = ?, version = ?, incarnation = ?, sample = ?, "
-                                   "parents = ? WHERE id = ?"));
-  QUERN_TRY(sql.rescore,
-            db.prepare("UPDATE variants SET verdict_id = ?, speedup_e2 = ? WHERE id = ?"));
+  if (db.writable()) QUERN_CHECK(sql.prepare_writes(db));
   QUERN_TRY(sql.last_incarnation,
             db.prepare("SELECT id FROM incarnations ORDER BY id DESC LIMIT 1"));
   QUERN_CHECK(opened->rebuild());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,13 +40,22 @@ class database {
   /// Opens run.db, creating it and its schema when `write` finds nothing. WAL, synchronous FULL,
   /// foreign keys on. A file system on which WAL cannot be turned on is `unavailable`. A schema
   /// that this build does not know is `version`, a file that is not ours is `corrupt`, both with
-  /// what was found. While another process holds the file a writer waits as `patience` says, with
-  /// a line in the log that names the process; after that the error is `conflict`, and a later
-  /// write tries again.
+  /// what was found. Schema 1 is read by the present names and not written: `version` (`migrate`).
+  /// While another process holds the file a writer waits as `patience` says, with a line in the log
+  /// that names the process; after that the error is `conflict`, and a later write tries again.
   static base::expected<std::unique_ptr<database>> open(const std::filesystem::path& path,
                                                         access how,
                                                         int batch_rows = default_batch_rows,
                                                         busy_limits patience = {});
+
+  /// Brings run.db of schema 1 to the present schema. First a copy of it is kept as
+  /// run.db.schema1; then one transaction renames tables and columns. A process that ends at any
+  /// point leaves schema 1 or the present one, with every row. For the process that holds the run's
+  /// lock, before it opens run.db. Result: the file with the copy; none: there was nothing to do.
+  /// Errors, after which run.db is as it was: `version` and `corrupt` as of `open`; `corrupt`: the
+  /// tables are not those of schema 1; `io`: no room, or it may not be written; `conflict`.
+  static base::expected<std::optional<std::filesystem::path>> migrate(
+      const std::filesystem::path& path);
 
   /// The same schema in memory, for simulations and tests. `time` (not owned, may be null: wall
   /// clock) stamps the rows.
@@ -77,6 +87,8 @@ class database {
   /// Makes everything written so far durable. A failure is final: the batch is gone and every later
   /// write fails with the same text.
   base::status commit();
+  /// Opened for writing. A write on a reader's connection is `conflict`.
+  [[nodiscard]] bool writable() const { return writable_; }
   [[nodiscard]] bool durable() const { return pending_rows_ == 0; }
   [[nodiscard]] std::int64_t commits() const { return commits_; }
   /// Physical rows written by this connection, events included.
@@ -118,6 +130,8 @@ class database {
   /// Error, for good: there was a batch, and SQLite has rolled it back on its own.
   base::status still_open(const base::error* failed);
   base::status begin_log(const std::string& name);
+  /// One transaction: all of it or nothing.
+  base::status rename_from_schema1();
 
   sqlite3* handle_ = nullptr;
   std::filesystem::path path_;

@@ -7,13 +7,16 @@
 namespace quern::storage {
 
 base::status ledger::statements::prepare(database& db) {
+  QUERN_TRY(where_is, db.prepare("SELECT state, v_max FROM samples WHERE id = ?"));
+  // A reader has no use for the others, and where it reads an earlier schema there are no tables
+  // that they could write.
+  if (!db.writable()) return {};
   QUERN_TRY(new_group,
             db.prepare(
                 "INSERT INTO groups(seq, task, exemplars, prompt_hash, template_hash, incarnation) "
                 "VALUES (?, ?, ?, ?, ?, ?)"));
   QUERN_TRY(new_sample, db.prepare("INSERT INTO samples(id, grp, k, state, incarnation, t_ns) "
                                    "VALUES (?, ?, ?, 'issued', ?, ?)"));
-  QUERN_TRY(where_is, db.prepare("SELECT state, v_max FROM samples WHERE id = ?"));
   QUERN_TRY(
       generate,
       db.prepare("UPDATE samples SET state = 'generated', v_min = ?, v_max = ?, segments = ?, "

@@ -28,31 +28,39 @@ std::string pairs_sql() {
 
 }  // namespace
 
-base::status prepare_schema(database& db, const std::string& name, bool may_create) {
+base::expected<std::int64_t> prepare_schema(database& db, const std::string& name, bool writes) {
   QUERN_TRY(const std::int64_t found, ask(db, "PRAGMA user_version"));
   QUERN_TRY(const std::int64_t owner, ask(db, "PRAGMA application_id"));
   QUERN_TRY(const std::int64_t tables, ask(db, "SELECT count(*) FROM sqlite_master"));
   if (tables == 0 && found == 0) {
-    if (!may_create)
+    if (!writes)
       return base::fail(base::errc::corrupt, "{} is an empty database: put it back from a copy",
                         name);
     const std::string script = fmt::format(
         "BEGIN IMMEDIATE; {} {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT",
         schema_sql(), pairs_sql(), application_id, schema_version);
-    return db.execute(script.c_str());
+    QUERN_CHECK(db.execute(script.c_str()));
+    return schema_version;
   }
   if (owner != application_id) {
     return base::fail(base::errc::corrupt,
                       "{} is a SQLite file, but not a ledger of Quern: put the run's own back",
                       name);
   }
-  if (found != schema_version) {
-    return base::fail(base::errc::version,
-                      "{} has schema {}, this build reads and writes schema {}: use the build that "
-                      "made it (meta.json names it)",
-                      name, found, schema_version);
+  if (found == earlier_schema && writes) {
+    return base::fail(
+        base::errc::version,
+        "{} has schema {}, this build writes schema {}: quern resume RUN brings it to "
+        "that schema, and keeps a copy beside it",
+        name, found, schema_version);
   }
-  return {};
+  if (found != schema_version && found != earlier_schema) {
+    return base::fail(base::errc::version,
+                      "{} has schema {}, this build writes schema {} and reads schema {}, too: use "
+                      "the build that made it (meta.json names it)",
+                      name, found, schema_version, earlier_schema);
+  }
+  return found;
 }
 
 base::expected<std::string> dump_schema(database& db) {

@@ -1,5 +1,6 @@
 #include "fault_vfs.hpp"
 
+#include <csignal>
 #include <cstring>
 #include <new>
 
@@ -169,6 +170,9 @@ fault_vfs::call_kind fault_vfs::call_of(disk_fault what) {
 }
 
 bool fault_vfs::fails(call_kind made) {
+  if ((made == call_kind::change || made == call_kind::open || made == call_kind::remove) &&
+      changes_++ == kill_at_)
+    ::raise(SIGKILL);
   if (made != call_of(what_)) return false;
   const std::int64_t number = calls_++;
   const bool failing = from_then_on_ ? number >= fail_from_ : number == fail_from_;

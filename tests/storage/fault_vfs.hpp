@@ -36,6 +36,12 @@ class fault_vfs {
   /// From here on the calls that `what` is of are counted from 0; the one with this number fails,
   /// and where `from_then_on` all after it, too.
   void fail_at(std::int64_t call, disk_fault what, bool from_then_on);
+  /// From here on calls that change files (writes, truncations, syncs, opens and deletions) are
+  /// counted from 0; before the one with this number this process is killed.
+  void kill_at(std::int64_t call) {
+    changes_ = 0;
+    kill_at_ = call;
+  }
   /// No call fails any more.
   void heal() { fail_from_ = never; }
   /// A call was made to fail.
@@ -58,6 +64,8 @@ class fault_vfs {
   disk_fault what_ = disk_fault::full;
   bool from_then_on_ = false;
   bool fired_ = false;
+  std::int64_t changes_ = 0;
+  std::int64_t kill_at_ = never;
   bool shared_memory_ = true;
 };
 

@@ -13,7 +13,9 @@
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
 #include "base/write_signals.hpp"
+#include "storage/database.hpp"
 #include "storage/run_directory.hpp"
+#include "storage/schema.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/find_run.hpp"
 #include "tools/cli/parse.hpp"
@@ -74,7 +76,8 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
                      const actors::task_book& tasks, std::string_view name,
                      const fs::path& resume_as) {
   base::set_log_level(config.observe.log_level);
-  // From here on: a signal between the steps and the evaluation set waits for whoever looks next.
+  // From here on: a signal between the steps and the closing comparison waits for whoever looks
+  // next.
   base::pause_signals signals;
   const auto numbers = actors::prometheus_server::start(config, run.paths());
   if (!numbers) return {report(name, numbers.error())};
@@ -100,7 +103,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
     if (!end->problem.empty()) return tell_end(resume_as, *end);
     if (!end->finished) asked = end->how;
     if (signals.arrived(0)) asked = actors::ending::pause;
-    // Paused in its last step, a run without an evaluation set is complete: there is nothing to
+    // Paused in its last step, a run without a closing comparison is complete: there is nothing to
     // resume.
     if (asked == actors::ending::pause && (goal_is_ahead() || config.observe.evaluation_set))
       return tell_paused(resume_as);
@@ -120,7 +123,7 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
   const auto text = storage::recorded_config(paths);
   if (!text) return {};
   // Written by an earlier build, perhaps, whose keys this one refuses: then the file decides.
-  auto recorded = actors::load_config_text(*text, "meta.json", {});
+  auto recorded = actors::load_config_text(*text, "meta.json", {}, actors::config_writer::run);
   if (!recorded) return {};
   actors::make_paths_absolute(*recorded);
   actors::make_paths_absolute(now);
@@ -141,6 +144,19 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
       base::log_warn("config", "{} was changed by hand: {}: {} -> {}", file, change.path,
                      change.before, change.after);
   }
+  return {};
+}
+
+/// A run of an earlier build gets the tables of this one. After all checks: a run that cannot go on
+/// stays as it is.
+base::status bring_to_schema(const storage::run_paths& paths) {
+  QUERN_TRY(const auto kept, storage::database::migrate(paths.database()));
+  if (kept)
+    tell(stderr,
+         "{} was of schema {} and has schema {} now; a copy of it as it was is {}: delete that "
+         "when you need earlier builds no more\n",
+         paths.database().string(), storage::earlier_schema, storage::schema_version,
+         kept->string());
   return {};
 }
 
@@ -217,8 +233,8 @@ base::expected<actors::run_config> changed_config(const fs::path& folder,
                       "{} is not there: put it back; the text that it had is \"config\" in {}",
                       paths.config().string(), paths.meta().string());
   QUERN_CHECK(actors::check_settings({}, settings));
-  QUERN_TRY(auto before, actors::load_config(paths.config(), {}));
-  QUERN_TRY(auto config, actors::load_config(paths.config(), settings));
+  QUERN_TRY(auto before, actors::load_run_config(paths.config(), {}));
+  QUERN_TRY(auto config, actors::load_run_config(paths.config(), settings));
   QUERN_CHECK(check_edits(paths, before, say));
   actors::make_paths_absolute(before);
   actors::make_paths_absolute(config);
@@ -255,6 +271,8 @@ run_outcome go_on_with_run(const fs::path& folder, const std::vector<std::string
   }
   const auto tasks = actors::preflight(*config, folder, actors::run_beginning::resuming);
   if (!tasks) return {report("resume", tasks.error())};
+  if (auto migrated = bring_to_schema(run->paths()); !migrated)
+    return {report("resume", migrated.error())};
   if (auto written = run->write_config(actors::to_yaml(*config)); !written) {
     return {report("resume", written.error())};
   }

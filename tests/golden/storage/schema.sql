@@ -1,4 +1,4 @@
-user_version 1
+user_version 2
 application_id 0x5175726e
 
 CREATE INDEX events_born ON events(seq) WHERE old IS NULL;
@@ -11,19 +11,11 @@ CREATE INDEX variants_best ON variants(task, device_class, protocol, speedup_e2 
 
 CREATE TABLE checkpoints(
   version INTEGER NOT NULL CHECK (version >= 0),
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   path TEXT NOT NULL,
   hash TEXT NOT NULL,
   t_ns INTEGER NOT NULL,
-  PRIMARY KEY (version, epoch)
-) STRICT;
-
-CREATE TABLE epochs(
-  id INTEGER PRIMARY KEY,
-  from_version INTEGER NOT NULL CHECK (from_version >= 0),
-  reason TEXT NOT NULL CHECK (reason <> ''),
-  t_ns INTEGER NOT NULL,
-  opening INTEGER REFERENCES never(id) DEFERRABLE INITIALLY DEFERRED
+  PRIMARY KEY (version, incarnation)
 ) STRICT;
 
 CREATE TABLE events(
@@ -31,7 +23,7 @@ CREATE TABLE events(
   sample INTEGER NOT NULL,
   old TEXT,
   new TEXT NOT NULL,
-  epoch INTEGER NOT NULL,
+  incarnation INTEGER NOT NULL,
   t_ns INTEGER NOT NULL
 ) STRICT;
 
@@ -42,7 +34,15 @@ CREATE TABLE groups(
   exemplars TEXT NOT NULL,
   prompt_hash TEXT NOT NULL,
   template_hash TEXT NOT NULL,
-  epoch INTEGER NOT NULL REFERENCES epochs(id)
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id)
+) STRICT;
+
+CREATE TABLE incarnations(
+  id INTEGER PRIMARY KEY,
+  from_version INTEGER NOT NULL CHECK (from_version >= 0),
+  reason TEXT NOT NULL CHECK (reason <> ''),
+  t_ns INTEGER NOT NULL,
+  opening INTEGER REFERENCES never(id) DEFERRABLE INITIALLY DEFERRED
 ) STRICT;
 
 CREATE TABLE never(id INTEGER PRIMARY KEY CHECK (0)) STRICT;
@@ -55,7 +55,7 @@ CREATE TABLE samples(
   grp INTEGER NOT NULL REFERENCES groups(id),
   k INTEGER NOT NULL CHECK (k >= 0),
   state TEXT NOT NULL,
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   v_min INTEGER,
   v_max INTEGER,
   segments TEXT,
@@ -90,7 +90,7 @@ CREATE TABLE variants(
   verdict_id INTEGER REFERENCES verdicts(id),
   speedup_e2 INTEGER CHECK (speedup_e2 >= 0),
   version INTEGER NOT NULL CHECK (version >= 0),
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   parents TEXT NOT NULL,
   sample INTEGER NOT NULL,
   text_hash TEXT NOT NULL,
@@ -100,7 +100,7 @@ CREATE TABLE variants(
 CREATE TABLE verdicts(
   id INTEGER PRIMARY KEY,
   sample INTEGER NOT NULL REFERENCES samples(id),
-  epoch INTEGER NOT NULL REFERENCES epochs(id),
+  incarnation INTEGER NOT NULL REFERENCES incarnations(id),
   attempt INTEGER NOT NULL CHECK (attempt >= 1),
   task TEXT NOT NULL,
   source_hash TEXT,
@@ -110,22 +110,11 @@ CREATE TABLE verdicts(
   speedup_e2 INTEGER,
   confirmed INTEGER NOT NULL CHECK (confirmed IN (0, 1)),
   json TEXT NOT NULL,
-  UNIQUE (sample, epoch, attempt)
+  UNIQUE (sample, incarnation, attempt)
 ) STRICT;
 
 CREATE TRIGGER checkpoints_stay BEFORE DELETE ON checkpoints
 BEGIN SELECT RAISE(ABORT, 'checkpoints are never deleted'); END;
-
-CREATE TRIGGER epochs_close BEFORE UPDATE ON epochs
-WHEN NEW.opening IS NOT NULL OR NEW.id <> OLD.id OR NEW.from_version <> OLD.from_version
-BEGIN SELECT RAISE(ABORT, 'an epoch can only be closed'); END;
-
-CREATE TRIGGER epochs_follow BEFORE INSERT ON epochs
-WHEN NEW.id <> (SELECT coalesce(max(id), 0) + 1 FROM epochs)
-BEGIN SELECT RAISE(ABORT, 'epochs follow each other'); END;
-
-CREATE TRIGGER epochs_stay BEFORE DELETE ON epochs
-BEGIN SELECT RAISE(ABORT, 'epochs are never deleted'); END;
 
 CREATE TRIGGER events_keep BEFORE UPDATE ON events
 BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
@@ -139,10 +128,21 @@ BEGIN SELECT RAISE(ABORT, 'groups are never changed'); END;
 CREATE TRIGGER groups_stay BEFORE DELETE ON groups
 BEGIN SELECT RAISE(ABORT, 'groups are never deleted'); END;
 
+CREATE TRIGGER incarnations_close BEFORE UPDATE ON incarnations
+WHEN NEW.opening IS NOT NULL OR NEW.id <> OLD.id OR NEW.from_version <> OLD.from_version
+BEGIN SELECT RAISE(ABORT, 'an incarnation can only be closed'); END;
+
+CREATE TRIGGER incarnations_follow BEFORE INSERT ON incarnations
+WHEN NEW.id <> (SELECT coalesce(max(id), 0) + 1 FROM incarnations)
+BEGIN SELECT RAISE(ABORT, 'incarnations follow each other'); END;
+
+CREATE TRIGGER incarnations_stay BEFORE DELETE ON incarnations
+BEGIN SELECT RAISE(ABORT, 'incarnations are never deleted'); END;
+
 CREATE TRIGGER samples_are_born AFTER INSERT ON samples
 BEGIN
-  INSERT INTO events(sample, old, new, epoch, t_ns)
-    VALUES (NEW.id, NULL, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns);
+  INSERT INTO events(sample, old, new, incarnation, t_ns)
+    VALUES (NEW.id, NULL, NEW.state, (SELECT max(id) FROM incarnations), NEW.t_ns);
 END;
 
 CREATE TRIGGER samples_are_born_so BEFORE INSERT ON samples
@@ -159,12 +159,12 @@ CREATE TRIGGER samples_step AFTER UPDATE OF state ON samples
 BEGIN
   SELECT RAISE(ABORT, 'this pair of states is not legal now') WHERE NOT EXISTS
     (SELECT 1 FROM pairs WHERE old = OLD.state AND new = NEW.state AND (kind = 'forward' OR
-      (SELECT opening FROM epochs ORDER BY id DESC LIMIT 1) IS NOT NULL));
+      (SELECT opening FROM incarnations ORDER BY id DESC LIMIT 1) IS NOT NULL));
   SELECT RAISE(ABORT, 'trained without a checkpoint that holds the step')
     WHERE NEW.state = 'trained' AND NOT EXISTS (SELECT 1 FROM checkpoints
-      WHERE version >= NEW.step AND epoch = (SELECT max(id) FROM epochs));
-  INSERT INTO events(sample, old, new, epoch, t_ns)
-    VALUES (NEW.id, OLD.state, NEW.state, (SELECT max(id) FROM epochs), NEW.t_ns);
+      WHERE version >= NEW.step AND incarnation = (SELECT max(id) FROM incarnations));
+  INSERT INTO events(sample, old, new, incarnation, t_ns)
+    VALUES (NEW.id, OLD.state, NEW.state, (SELECT max(id) FROM incarnations), NEW.t_ns);
 END;
 
 CREATE TRIGGER verdicts_keep BEFORE UPDATE ON verdicts
