@@ -27,7 +27,7 @@ static_assert(defaults::welcome_timeout >=
                   defaults::start_slack);
 
 /// Waits for the end; a signal pauses, however the run was asked to end before: who sends one has
-/// no time for an evaluation set.
+/// no time for a closing comparison.
 run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
                      base::pause_signals& signals, double max_time_s, end_order& asked_to_end) {
   const base::steady_clock clock;
@@ -139,7 +139,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
 
   watch->finish();
   self.end_actors();
-  // Memory, as large as the policy: not for as long as an evaluation set takes.
+  // Memory, as large as the policy: not for as long as a closing comparison takes.
   std::error_code ignored;
   std::filesystem::remove_all(weights_folder, ignored);
   if (ended.problem.empty()) QUERN_CHECK(head->close());

@@ -25,7 +25,7 @@
 namespace quern::actors {
 namespace {
 
-/// How far the evaluation set is: written by its actor, read by the console.
+/// How far the closing comparison is: written by its actor, read by the console.
 struct evaluation_set_position {
   std::atomic<evaluation_set_side> side = evaluation_set_side::first;
   std::atomic<std::size_t> answered = 0;
@@ -33,7 +33,7 @@ struct evaluation_set_position {
   base::nanoseconds_t begin = clock.now_ns();
 };
 
-/// What the evaluation set's actor works with; it outlives the actor.
+/// What the actor of the closing comparison works with; it outlives the actor.
 struct evaluation_set_setup {
   const run_config* config = nullptr;
   evaluation_set* questions = nullptr;
@@ -188,7 +188,7 @@ replay_ref::behavior_type evaluation_set_actor(evaluation_set_ptr self,
         return answer;
       },
       [=](const hello&, const learner_ref&) -> caf::result<welcome> {
-        return caf::make_error(caf::sec::runtime_error, "an evaluation set has no learner");
+        return caf::make_error(caf::sec::runtime_error, "the closing comparison has no learner");
       },
       [=](const generation_credit& credit) {
         if (stranger(self)) return;
@@ -222,7 +222,7 @@ replay_ref::behavior_type evaluation_set_actor(evaluation_set_ptr self,
   };
 }
 
-/// Waits for the end; a signal abandons the evaluation set.
+/// Waits for the end; a signal abandons the comparison.
 run_end wait_for_evaluation_set(std::future<run_end> end, const supervisor_ref& supervisor,
                                 base::pause_signals& signals) {
   while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
@@ -279,7 +279,7 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   run_config with_one = config;
   with_one.actors.generators = 1;
   QUERN_TRY(*run_roles, plan_roles(with_one, hosts, run.paths(), entrance, {"generator"}));
-  // An evaluation set that is not complete is measured anew, so that stopping it is pausing it.
+  // A comparison that is not complete is made anew, so that stopping it is pausing it.
   const console_commands commands{[&]() -> base::json {
                                     return {{"progress", position_text(position, all)},
                                             {"verdicts", base::json::object()},

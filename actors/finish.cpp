@@ -37,8 +37,9 @@ base::expected<reading> read_run(const storage::run_paths& paths) {
   return made;
 }
 
-fs::path evaluation_set_file(const storage::run_paths& paths) {
-  return paths.root / "evaluation_set.json";
+/// Builds of schema 1 called it so.
+fs::path earlier_evaluation_set_file(const storage::run_paths& paths) {
+  return paths.root / "panel.json";  // schema 1
 }
 
 /// For the words of a table: one, or more.
@@ -117,6 +118,13 @@ std::string evaluation_set_text(const run_config& config, const evaluation_set& 
 
 }  // namespace
 
+fs::path evaluation_set_file(const storage::run_paths& paths) {
+  std::error_code ignored;
+  const fs::path file = paths.root / "evaluation_set.json";
+  const fs::path earlier = earlier_evaluation_set_file(paths);
+  return fs::exists(earlier, ignored) && !fs::exists(file, ignored) ? earlier : file;
+}
+
 base::expected<storage::ledger_position> position_of(const storage::run_paths& paths) {
   QUERN_TRY(const auto from, read_run(paths));
   return from.ledger->position();
@@ -183,10 +191,8 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
       QUERN_TRY(measured, measure_evaluation_set(config, run, tasks));
       if (!measured) return std::optional<std::string>();
     }
-    text +=
-        measured
-            ? evaluation_set_text(config, *measured)
-            : "the first and the last weights were not compared: there is no evaluation set yet\n";
+    text += measured ? evaluation_set_text(config, *measured)
+                     : "the first and the last weights were not compared yet\n";
   }
   const storage::blob_store blobs(run.paths().blobs());
   QUERN_TRY(const auto archive, storage::archive::open(*from.db, blobs));
@@ -208,6 +214,7 @@ void unfinish_run(const storage::run_paths& paths) {
   std::error_code ignored;
   fs::remove(paths.report(), ignored);
   fs::remove(evaluation_set_file(paths), ignored);
+  fs::remove(earlier_evaluation_set_file(paths), ignored);
 }
 
 bool lacks_evaluation_set(const run_config& config, const storage::run_paths& paths) {

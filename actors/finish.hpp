@@ -1,7 +1,8 @@
-// After the last step: the evaluation set, the report, the best kernels as files.
+// After the last step: the closing comparison, the report, the best kernels as files.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,10 @@
 #include "storage/run_directory.hpp"
 
 namespace quern::actors {
+
+/// RUN/evaluation_set.json; where a run has none but the file that builds of schema 1 wrote, that
+/// one.
+std::filesystem::path evaluation_set_file(const storage::run_paths& paths);
 
 /// Where a run stands by its ledger; needs no lock.
 base::expected<storage::ledger_position> position_of(const storage::run_paths& paths);
@@ -50,7 +55,7 @@ enum class missing_evaluation_set {
 /// Makes what a run leaves for people: RUN/evaluation_set.json (where `observe.evaluation_set` says
 /// so and it is not there yet), the best kernel of each task with its verdict in RUN/kernels/, and
 /// last RUN/report.txt. Returns the text of the report. None: a signal or `quern pause` came before
-/// the evaluation set was complete; call it again to finish.
+/// the comparison was complete; call it again to finish.
 base::expected<std::optional<std::string>> finish_run(
     const run_config& config, storage::run_directory& run, const task_book& tasks,
     missing_evaluation_set how = missing_evaluation_set::measure);
@@ -61,7 +66,7 @@ void unfinish_run(const storage::run_paths& paths);
 /// Whether there is nothing left for finish_run to do.
 bool is_finished(const run_config& config, const storage::run_paths& paths);
 
-/// Whether finish_run would have to measure an evaluation set.
+/// Whether finish_run would have to make the closing comparison.
 bool lacks_evaluation_set(const run_config& config, const storage::run_paths& paths);
 
 }  // namespace quern::actors

@@ -38,8 +38,8 @@ struct control_state {
 };
 QUERN_STATE(control_state);
 
-/// Like an evaluation set's or a run's head: published, monitors who comes, sends and is sent
-/// messages, has messages of its own in the clock.
+/// Like the head of a closing comparison or of a run: published, monitors who comes, sends and is
+/// sent messages, has messages of its own in the clock.
 replay_ref::behavior_type control_actor(replay_ref::stateful_pointer<control_state> self) {
   self->set_down_handler([](const caf::down_msg&) {});
   self->delayed_send(self, 60s, tick{});

@@ -21,7 +21,7 @@ struct queue_depths {
 /// The value of key `queues` in metrics.jsonl.
 inline base::ordered_json to_json(const queue_depths& queues) {
   return {{"tokens", queues.tokens}, {"room", queues.room}, {"verdict", queues.verdict},
-          {"group", queues.group},   {"step", queues.step}, {"scouts", queues.scouts}};
+          {"group", queues.group},   {"step", queues.step}, {"seed_variants", queues.scouts}};
 }
 
 }  // namespace quern::actors

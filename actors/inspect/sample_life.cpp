@@ -213,7 +213,7 @@ base::ordered_json to_json(const std::vector<life_event>& life) {
 }
 
 base::ordered_json life_json(const sample_record& sample) {
-  return {{"quern_why", 1},
+  return {{"quern_why", 2},
           {"sample", sample.row.id},
           {"group", sample.row.group},
           {"task", sample.group.task},

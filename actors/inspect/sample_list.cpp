@@ -182,7 +182,7 @@ base::ordered_json list_json(const chosen_samples& chosen, const storage::blob_s
     }
     samples.push_back(std::move(told));
   }
-  base::ordered_json told = {{"quern_show", 1}};
+  base::ordered_json told = {{"quern_show", 2}};
   if (chosen.step) told["step"] = *chosen.step;
   told["samples"] = std::move(samples);
   told["left_out"] = chosen.left_out;

@@ -173,7 +173,7 @@ std::string view_text(const sample_view& sample) {
 
 base::ordered_json view_json(const sample_view& sample) {
   const storage::sample_record& record = sample.record;
-  base::ordered_json told = {{"quern_show", 1}};
+  base::ordered_json told = {{"quern_show", 2}};
   const storage::listed_sample line = line_of(record);
   told.update(line_json(line));
   told["group_size"] = record.group.samples.size();

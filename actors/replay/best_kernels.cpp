@@ -34,7 +34,7 @@ base::expected<std::optional<evaluation_set::kernel>> best_sample(const kernel_s
   found.speedup_e2 = best->speedup_e2.value_or(0);
   auto text = from.archive->text(*best);
   if (!text) {
-    // The run's end does not hang on one file; the evaluation set's answer may stand in.
+    // The run's end does not hang on one file; an answer of the closing comparison may stand in.
     base::log_warn("kernels", "the best kernel of {} cannot be read and is left out: {}", key.task,
                    text.error().message);
     return std::optional<evaluation_set::kernel>();

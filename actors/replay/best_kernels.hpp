@@ -20,7 +20,7 @@ namespace quern::actors {
 struct kernel_sources {
   const storage::archive* archive = nullptr;
   const storage::ledger* ledger = nullptr;
-  const evaluation_set* measured = nullptr;  ///< null: no evaluation set was measured
+  const evaluation_set* measured = nullptr;  ///< null: weights were not compared
   std::string device_class;
 };
 

@@ -74,7 +74,10 @@ base::expected<evaluation_set> evaluation_set::read(const run_config& config,
                                                     const task_book& tasks,
                                                     const base::json& written) {
   QUERN_TRY(const auto reward, env::find_reward(config.algorithm.reward));
-  QUERN_TRY(const auto format, base::get<std::int64_t>(written, "quern_evaluation_set"));
+  // The first: of a run of schema 1.
+  const char* const key =
+      written.contains("quern_panel") ? "quern_panel" : "quern_evaluation_set";  // schema 1
+  QUERN_TRY(const auto format, base::get<std::int64_t>(written, key));
   if (format != 1)
     return base::fail(base::errc::version,
                       "an evaluation set of format {}, this build reads format 1", format);

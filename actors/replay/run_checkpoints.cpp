@@ -79,7 +79,7 @@ save_checkpoint run_checkpoints::order(incarnation_id incarnation, weights_versi
       run_.paths().root, bytes_at(store_.folder_of(last_)), storage::free_bytes(run_.paths().root));
   if (!warning.empty()) base::log_warn("checkpoint", "{}", warning);
   saving_ = version;
-  state_ = {{"quern_state", 1},
+  state_ = {{"quern_state", 2},
             {"version", version},
             {"incarnation", incarnation},
             {"reward_statistics", std::move(reward_statistics)}};

@@ -140,7 +140,7 @@ TEST_CASE("an empty run has nothing to show: exit code 4, with --json an empty l
   f.refused({"why", run, "1"}, 4, {"has no samples"});
   empty.open();
   f.refused({"show", run}, 4, {"has issued no samples yet"});
-  f.refused({"show", run, "--json"}, 4, {R"({"quern_show":1,"samples":[],"left_out":0})"});
+  f.refused({"show", run, "--json"}, 4, {R"({"quern_show":2,"samples":[],"left_out":0})"});
   f.refused({"show", run, "1"}, 4, {"has issued no samples yet"});
   f.refused({"why", run, "1", "--json"}, 4, {"has issued no samples yet"});
   empty.issue("abs", 1);

@@ -130,7 +130,7 @@ TEST_CASE("--watch looks again until the run has ended, a block or a line of JSO
     if (as_json) argv.emplace_back("--json");
     auto watching = base::subprocess::start({.argv = argv, .log = log});
     REQUIRE(watching);
-    const std::string_view head = as_json ? "{\"running\":true" : ": running\n";
+    const std::string_view head = as_json ? "{\"quern_status\":2,\"running\":true" : ": running\n";
     const auto looks = [&] {
       const std::string text = base::read_file(log).value_or("");
       int count = 0;
@@ -144,7 +144,7 @@ TEST_CASE("--watch looks again until the run has ended, a block or a line of JSO
     REQUIRE(end);
     CHECK(end->code == 0);
     const std::string text = base::read_file(log).value_or("");
-    CHECK(contains(text, as_json ? "{\"running\":false" : ": not running"));
+    CHECK(contains(text, as_json ? "{\"quern_status\":2,\"running\":false" : ": not running"));
     // A terminal alone is cleared.
     CHECK_FALSE(contains(text, "\x1b"));
   }

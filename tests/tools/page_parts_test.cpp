@@ -93,6 +93,16 @@ TEST_CASE("lines of other stages, other builds and of nobody are drawn as far as
                   .contains("reward"));
 }
 
+TEST_CASE("lines of an earlier build and of this one are one curve") {
+  const auto json =
+      curves_of({R"({"step":1,"epoch":1,"queues":{"step":2,"scouts":5}})",  // schema 1
+                 R"({"step":2,"incarnation":2,"queues":{"step":3,"seed_variants":6}})"})
+          .to_json();
+  CHECK(json["series"]["queues.seed_variants"] == base::ordered_json{5, 6});
+  CHECK(json["series"]["queues.step"] == base::ordered_json{2, 3});
+  CHECK(json["series"].size() == 2);
+}
+
 TEST_CASE("a policy that was ruined is warned of") {
   step_curves curves;
   for (int step = 1; step <= 5; ++step)

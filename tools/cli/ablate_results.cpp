@@ -1,6 +1,7 @@
 // What the runs of an ablation have left on the disk.
 #include <fmt/format.h>
 
+#include "actors/finish.hpp"
 #include "actors/replay/task_book.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -37,7 +38,7 @@ base::expected<std::int64_t> evaluations_of(const planned_run& run, const fs::pa
 /// Answers to the held-out prompts, and those to prompts that showed kernels.
 base::status add_evaluation_set_answers(const fs::path& folder, const env::reward_function& reward,
                                         arm_result& to) {
-  QUERN_TRY(const std::string text, base::read_file(folder / "evaluation_set.json"));
+  QUERN_TRY(const std::string text, base::read_file(actors::evaluation_set_file({folder})));
   QUERN_TRY(const base::json written, base::parse_json(text));
   QUERN_TRY(to.answers, answers_of_evaluation_set(written, reward));
   QUERN_TRY(to.shown, shown_answers_of_evaluation_set(written, reward));

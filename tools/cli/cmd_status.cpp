@@ -92,7 +92,7 @@ base::ordered_json loop_json(const std::optional<actors::loop_time>& seen,
 
 /// What the files of a fine-tuning run tell; it has no ledger.
 base::expected<base::json> read_sft(const storage::run_paths& paths) {
-  QUERN_TRY(const auto config, actors::load_config(paths.config(), {}));
+  QUERN_TRY(const auto config, actors::load_run_config(paths.config(), {}));
   QUERN_TRY(const auto at, actors::sft_position_of(config, paths));
   return base::json{{"stage", "sft"},
                     {"records", at.records},
@@ -106,9 +106,9 @@ void print_sft(const base::json& position) {
        position["steps"].get<std::int64_t>());
 }
 
-/// The goal is reached and the evaluation set, if there is one, is measured.
+/// The goal is reached and the closing comparison, if there is one, is made.
 bool is_complete(const storage::run_paths& paths) {
-  const auto config = actors::load_config(paths.config(), {});
+  const auto config = actors::load_run_config(paths.config(), {});
   if (!config) return false;
   const auto goal = actors::goal_of(*config, paths);
   return goal && goal->reached() && (config->stage == "sft" || actors::is_finished(*config, paths));
@@ -116,7 +116,7 @@ bool is_complete(const storage::run_paths& paths) {
 
 /// Of a search whose control process does not tell it.
 std::string search_line(const storage::run_paths& paths) {
-  const auto config = actors::load_config(paths.config(), {});
+  const auto config = actors::load_run_config(paths.config(), {});
   if (!config) return {};
   const auto found = actors::search_of(*config, paths);
   return found ? fmt::format("  {}\n", found->summary()) : std::string();
@@ -168,6 +168,7 @@ base::expected<run_look> look_at(const storage::run_paths& paths) {
 
 int print_json(const run_look& seen) {
   const base::ordered_json told{
+      {"quern_status", 2},
       {"running", seen.running},
       {"live", seen.live.value_or(base::json())},
       {seen.tuning ? "sft" : "ledger", seen.tuning ? seen.sft : actors::to_json(seen.ledger)},

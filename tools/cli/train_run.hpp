@@ -53,7 +53,7 @@ base::expected<actors::run_config> changed_config(const std::filesystem::path& f
 base::expected<std::int64_t> durable_steps(const actors::run_config& config,
                                            const std::filesystem::path& folder);
 
-/// All steps are durable and the evaluation set, where there is one, is measured.
+/// All steps are durable and the closing comparison, where there is one, is made.
 bool is_complete_run(const actors::run_config& config, const std::filesystem::path& folder);
 
 /// --dry-run: the configuration, the plan and what this machine lacks for it. `begins_with`: the

@@ -14,7 +14,9 @@ constexpr std::size_t most_series = 200;
 
 /// Keys that are no curves, or that are taken in another way. All others are drawn, those of later
 /// builds too: numbers as they are, objects with all numbers in them.
-constexpr std::string_view other_keys[] = {"step",    "spent",    "budget",   "incarnation",
+/// The first is of lines of schema 1.
+constexpr std::string_view other_keys[] = {"epoch",  // schema 1
+                                           "step",    "spent",    "budget",   "incarnation",
                                            "seconds", "batch",    "ok",       "reward",
                                            "ages",    "verdicts", "improved", "held_back"};
 
@@ -69,7 +71,10 @@ void step_curves::take_number(step& made, const std::string& name, const base::j
 
 void step_curves::take_numbers(step& made, const base::json& object, const std::string& before) {
   for (const auto& [key, value] : object.items()) {
-    const std::string name = before + "." + key;
+    // The name that lines of schema 1 have is drawn as one curve with the present one.
+    const std::string name = before == "queues" && key == "scouts"
+                                 ? "queues.seed_variants"
+                                 : before + "." + key;  // schema 1
     if (value.is_object()) {
       take_numbers(made, value, name);
     } else {

@@ -112,7 +112,7 @@ TEST_CASE("a step's line is about its batch, metrics.jsonl about that and what w
   CHECK(metrics[1]["generator"]["kv_use"].is_null());
   CHECK(metrics[1]["generator"]["preemptions"] == 0);
   CHECK(metrics[0]["queues"]["group"] == 4);
-  CHECK(metrics[0]["queues"]["scouts"] == 5);
+  CHECK(metrics[0]["queues"]["seed_variants"] == 5);
   CHECK(metrics[0]["completions"]["tokens_mean"].get<double>() == doctest::Approx(25));
   CHECK(metrics[0]["completions"]["truncated"].get<double>() == doctest::Approx(0.25));
   CHECK(metrics[0]["groups"]["without_spread"].get<double>() == doctest::Approx(0.5));

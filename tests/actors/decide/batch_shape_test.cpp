@@ -52,5 +52,5 @@ TEST_CASE("depths of queues have a key for each thing that is waited for") {
   CHECK(told["verdict"] == 3);
   CHECK(told["group"] == 4);
   CHECK(told["step"] == 0);
-  CHECK(told["scouts"] == 0);
+  CHECK(told["seed_variants"] == 0);
 }

@@ -166,7 +166,7 @@ TEST_CASE("a list as JSON has the keys that the page about it names") {
   choosing f;
   f.run.write_two_steps();
   const auto told = list_json(*f.ask({.task = "relu"}), nullptr);
-  CHECK(told["quern_show"] == 1);
+  CHECK(told["quern_show"] == 2);
   CHECK_FALSE(told.contains("step"));
   REQUIRE(told["samples"].size() == 5);
   const auto& first = told["samples"][0];

@@ -82,7 +82,7 @@ TEST_CASE("a sample as JSON has what a list has of it, and the rest") {
   viewing f;
   f.run.write_two_steps();
   const auto json = view_json(f.view(3));
-  CHECK(json["quern_show"] == 1);
+  CHECK(json["quern_show"] == 2);
   CHECK(json["sample"] == 3);
   CHECK(json["verdict"] == "ok");
   CHECK(json["verdict_whole"]["speedup_e2"] == 90);

@@ -201,6 +201,10 @@ TEST_CASE("what an evaluation told nothing about is no reward of 0, and is said"
   const base::json again = read.to_json();
   CHECK(again["items"][1]["last"]["reward"].is_null());
   CHECK(must(evaluation_set::read(config, tasks, again)).train().left_out == 2);
+  // A run of schema 1 called it otherwise; a later format is refused.
+  const base::json earlier = {{"quern_panel", 1}, {"items", items}};  // schema 1
+  CHECK(must(evaluation_set::read(config, tasks, earlier)).train().left_out == 2);
+  CHECK_FALSE(evaluation_set::read(config, tasks, {{"quern_evaluation_set", 2}, {"items", items}}));
 }
 
 TEST_CASE("answers to prompts with exemplars of another task are a control, in no other figure") {
