@@ -22,6 +22,8 @@ constexpr renamed_key renamed[] = {
     {"observe.panel_held_out", "observe.evaluation_set_held_out"},
     {"observe.panel_swapped", "observe.evaluation_set_swapped"},
     {"observe.panel_seed", "observe.evaluation_set_seed"},
+    {"observe.panel_exemplars_share", "observe.evaluation_set_exemplars_share"},
+    {"observe.panel_exemplars_fastest", "observe.evaluation_set_exemplars_fastest"},
 };
 
 void add_names_of_groups(const YAML::Node& root, std::vector<earlier_name>& found) {

@@ -27,7 +27,9 @@ const char* const first_version =
     "  panel_train: 17\n"
     "  panel_held_out: 18\n"
     "  panel_swapped: true\n"
-    "  panel_seed: 19\n";
+    "  panel_seed: 19\n"
+    "  panel_exemplars_share: 0.25\n"
+    "  panel_exemplars_fastest: true\n";
 
 }  // namespace
 
@@ -52,6 +54,10 @@ TEST_CASE("a person's file of version 1 is refused with every line that has anot
         "line 6: observe.panel_held_out is called observe.evaluation_set_held_out now; "
         "line 7: observe.panel_swapped is called observe.evaluation_set_swapped now; "
         "line 8: observe.panel_seed is called observe.evaluation_set_seed now; "
+        "line 9: observe.panel_exemplars_share is called observe.evaluation_set_exemplars_share "
+        "now; "
+        "line 10: observe.panel_exemplars_fastest is called "
+        "observe.evaluation_set_exemplars_fastest now; "
         "change these, or type `quern config upgrade FILE`, which does it");
   CHECK(told_of("quern_config: 1\nlearner: {steps: 3}\n") ==
         "my.yaml: line 1: quern_config is 1, this build reads 2; change that, or type `quern "
@@ -85,6 +91,8 @@ TEST_CASE("what a run of an earlier build keeps is read by its names, and writte
   CHECK(read->observe.evaluation_set_held_out == 18);
   CHECK(read->observe.evaluation_set_swapped);
   CHECK(read->observe.evaluation_set_seed == 19);
+  CHECK(read->observe.evaluation_set_exemplars_share == 0.25);
+  CHECK(read->observe.evaluation_set_exemplars_fastest);
   CHECK(contains(to_yaml(*read), "quern_config: 2\n"));
   CHECK(contains(to_yaml(*read), "evaluation_set_train: 17"));
   CHECK(told_of(to_yaml(*read)) == "");
