@@ -18,10 +18,9 @@ struct replay_state {
   replay_state() = default;
   // Not an aggregate: see QUERN_STATE.
   ~replay_state() {}
-  replay_actor_setup setup;
+  head_actor_setup setup;
   entrance door;
-  base::steady_clock clock;
-  std::optional<run_head> head;
+  std::unique_ptr<head_policy> head;
   std::map<caf::actor_addr, worker_id> numbers;  ///< of those who were welcomed, the lost ones too
   std::map<worker_id, generator_ref> generators;
   std::map<worker_id, learner_ref> learners;  ///< ranks of this incarnation
@@ -111,7 +110,7 @@ welcome meet_generator(replay_ptr self, const generator_ref& ref) {
 void join_learner(replay_ptr self, std::int32_t rank, const learner_ref& ref) {
   replay_state& state = self->state;
   const worker_id number = number_of(state, ref.address());
-  state.head->rank_came(number, rank);
+  state.head->learner()->rank_came(number, rank);
   carry_out(self);
   state.learners[number] = ref;
 }
@@ -130,33 +129,22 @@ void on_down(replay_ptr self, const caf::actor_addr& who) {
   carry_out(self);
 }
 
-run_head make_head(const replay_actor_setup& with, const base::clock& clock) {
-  const worker_book::settings chosen{weights_by_link(*with.config).value_or(false),
-                                     with.config->actors.restarts};
-  step_watch watch(step_limits::of_model(bytes_at(with.head->start().model)), clock);
-  head_facts facts{with.config_yaml,
-                   with.weights_folder,
-                   {measured_as(*with.config), with.device_class},
-                   with.spread,
-                   with.config->learner.ranks};
-  return {std::move(facts),
-          worker_book(chosen, std::move(watch), *with.roles, with.head->version()), *with.head,
-          *with.watch, *with.roles};
-}
-
-replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup) {
+replay_ref::behavior_type replay_actor(replay_ptr self, head_actor_setup setup,
+                                       std::shared_ptr<std::unique_ptr<head_policy>> policy) {
   end_on_exception(self, "replay", [self](const std::string& what) {
     if (self->state.head && self->state.head->ended()) return;
     self->send(self->state.setup.supervisor, fatal_problem{"replay", what});
   });
   self->state.setup = std::move(setup);
-  const replay_actor_setup& with = self->state.setup;
-  self->state.head.emplace(make_head(with, self->state.clock));
+  const head_actor_setup& with = self->state.setup;
+  self->state.head = std::move(*policy);
   self->state.door = entrance({with.build, config_hash(with.config_yaml), with.secret});
   if (!with.spread) self->state.door.meet_at("unix:" + with.weights_folder);
   self->delayed_send(self, defaults::look_interval, tick{look_tick});
   self->set_down_handler([=](const caf::down_msg& down) { on_down(self, down.source); });
-  run_head* head = &*self->state.head;
+  head_policy* head = self->state.head.get();
+  learner_policy* learner = head->learner();
+  carry_out(self);
   return {
       [=](const hello& from, const generator_ref& ref) -> caf::result<welcome> {
         entrance& door = self->state.door;
@@ -167,6 +155,8 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
       },
       [=](const hello& from, const learner_ref& ref) -> caf::result<welcome> {
         entrance& door = self->state.door;
+        if (learner == nullptr)
+          return caf::make_error(caf::sec::runtime_error, "this run has no learner");
         if (auto no = door.refuse(from, "learner", ref.address())) return std::move(*no);
         // It may begin an incarnation, and what it is welcomed with is of that one.
         join_learner(self, from.rank, ref);
@@ -174,7 +164,7 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         self->monitor(ref);
         if (from.rank == 0 && self->state.setup.spread) door.meet_at(from.meetings);
         return door.answer(self, ref.address(), true,
-                           [=] { return head->learner_welcome(self->state.door.place()); });
+                           [=] { return learner->learner_welcome(self->state.door.place()); });
       },
       [=](const generation_credit& credit) {
         head->on_credit(sender_of(self), credit);
@@ -202,25 +192,25 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
         carry_out(self);
       },
       [=](const learner_ready& ready) {
-        if (stranger(self)) return;
-        head->on_ready(ready);
+        if (stranger(self) || learner == nullptr) return;
+        learner->on_ready(ready);
         carry_out(self);
       },
       [=](const step_done& step) {
-        if (stranger(self)) return;
+        if (stranger(self) || learner == nullptr) return;
         const role_board::control_work now(*self->state.setup.roles);
-        head->on_step(step);
+        learner->on_step(step);
         carry_out(self);
       },
       [=](const weights_ready& offered) {
-        if (stranger(self)) return;
-        head->on_offered(offered);
+        if (stranger(self) || learner == nullptr) return;
+        learner->on_offered(offered);
         carry_out(self);
       },
       [=](const checkpoint_saved& saved) {
-        if (stranger(self)) return;
+        if (stranger(self) || learner == nullptr) return;
         const role_board::control_work now(*self->state.setup.roles);
-        head->on_checkpoint(saved);
+        learner->on_checkpoint(saved);
         carry_out(self);
       },
       [=](const drain& order) {
@@ -252,10 +242,35 @@ replay_ref::behavior_type replay_actor(replay_ptr self, replay_actor_setup setup
   };
 }
 
+std::unique_ptr<head_policy> make_head(const replay_actor_setup& with) {
+  static const base::steady_clock clock;
+  const worker_book::settings chosen{weights_by_link(*with.config).value_or(false),
+                                     with.config->actors.restarts};
+  step_watch watch(step_limits::of_model(bytes_at(with.head->start().model)), clock);
+  head_facts facts{with.config_yaml,
+                   with.weights_folder,
+                   {measured_as(*with.config), with.device_class},
+                   with.spread,
+                   with.config->learner.ranks};
+  return std::make_unique<run_head>(
+      std::move(facts), worker_book(chosen, std::move(watch), *with.roles, with.head->version()),
+      *with.head, *with.watch, *with.roles);
+}
+
 }  // namespace
 
+replay_ref spawn_head(caf::actor_system& system, head_actor_setup setup,
+                      std::unique_ptr<head_policy> policy) {
+  // Copied on its way to the actor, which takes the policy.
+  return system.spawn<caf::detached>(
+      replay_actor, std::move(setup),
+      std::make_shared<std::unique_ptr<head_policy>>(std::move(policy)));
+}
+
 replay_ref spawn_replay(caf::actor_system& system, replay_actor_setup setup) {
-  return system.spawn<caf::detached>(replay_actor, std::move(setup));
+  head_actor_setup carried{setup.config_yaml, setup.build, setup.weights_folder, setup.dispatch,
+                           setup.supervisor,  setup.roles, setup.secret,         setup.spread};
+  return spawn_head(system, std::move(carried), make_head(setup));
 }
 
 }  // namespace quern::actors

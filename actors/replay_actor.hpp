@@ -1,5 +1,5 @@
-// The replay actor: carries messages to the head of the run (replay/) and its orders to generators,
-// learner and evaluators.
+// The replay actor: carries messages to the head of a run (replay/head_policy) and its orders to
+// generators, learner and evaluators.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,29 @@
 #include "actors/decide/role_board.hpp"
 #include "actors/monitor.hpp"
 #include "actors/protocol.hpp"
+#include "actors/replay/head_policy.hpp"
 #include "actors/replay/replay.hpp"
 
 namespace quern::actors {
 
-/// What the actor needs; everything pointed to outlives it.
+/// What the actor needs, whatever the run is made for; everything pointed to outlives it.
+struct head_actor_setup {
+  std::string config_yaml;
+  std::string build;
+  std::string weights_folder;
+  dispatch_ref dispatch;
+  supervisor_ref supervisor;
+  role_board* roles = nullptr;
+  std::string secret;   ///< what processes of the run are given when they are started
+  bool spread = false;  ///< roles are on several hosts: groups meet where rank 0 says
+};
+
+/// Detached: a policy may block on the disk. Events are taken as they come and acted upon together,
+/// so that a burst of messages costs one commit.
+replay_ref spawn_head(caf::actor_system& system, head_actor_setup setup,
+                      std::unique_ptr<head_policy> policy);
+
+/// What a run that trains or searches needs beside that.
 struct replay_actor_setup {
   const run_config* config = nullptr;
   std::string config_yaml;
@@ -31,8 +49,7 @@ struct replay_actor_setup {
   bool spread = false;  ///< roles are on several hosts: groups meet where rank 0 says
 };
 
-/// Detached: the ledger blocks on the disk. Events are taken as they come and acted upon together,
-/// so that a burst of messages costs one commit.
+/// As spawn_head, with a run_head.
 replay_ref spawn_replay(caf::actor_system& system, replay_actor_setup setup);
 
 }  // namespace quern::actors

@@ -20,13 +20,11 @@ run_head::run_head(head_facts facts, worker_book workers, replay& memory, run_ob
       roles_(roles) {}
 
 void run_head::fail_run(std::string message) {
-  if (ended_) return;
-  ended_ = true;
-  effect(to_supervisor{fatal_problem{"replay", std::move(message)}});
+  end_with(fatal_problem{"replay", std::move(message)});
 }
 
 void run_head::advance_soon() {
-  if (advancing_ || ended_) return;
+  if (advancing_ || ended()) return;
   advancing_ = true;
   effect(advance_later{});
 }
@@ -76,7 +74,7 @@ welcome run_head::learner_welcome(const std::string& place) const {
 }
 
 void run_head::worker_gone(worker_id who) {
-  if (ended_) return;
+  if (ended()) return;
   const lost_worker lost = workers_.gone(who);
   switch (lost.was) {
     case lost_worker::kind::stranger:
@@ -226,15 +224,12 @@ void run_head::send_orders(replay_orders& orders) {
   send_completions(orders.judge);
   send_to_ranks(orders);
   observer_.take_news(memory_);
-  if (orders.end) {
-    ended_ = true;
-    effect(to_supervisor{*orders.end});
-  }
+  if (orders.end) end_with(*orders.end);
 }
 
 void run_head::advance() {
   advancing_ = false;
-  if (ended_) return;
+  if (ended()) return;
   const offered_work offer = workers_.offer(memory_.version());
   memory_.generators(offer.free_groups, offer.oldest);
   auto orders = memory_.advance();
@@ -247,7 +242,7 @@ void run_head::advance() {
 }
 
 void run_head::look() {
-  if (ended_) return;
+  if (ended()) return;
   observer_.look();
   if (const auto late = workers_.look()) {
     base::log_error("replay", "{}; it is killed and starts again from the last checkpoint",
