@@ -10,8 +10,8 @@
 #include "actors/dispatch_actor.hpp"
 #include "actors/monitor.hpp"
 #include "actors/node.hpp"
+#include "actors/orchestrator_actor.hpp"
 #include "actors/processes.hpp"
-#include "actors/replay_actor.hpp"
 #include "base/log.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
@@ -52,7 +52,7 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
   run_end ended = end.get();
   // An order that came while the processes of the last step were ending reached nobody.
   if (const auto how = asked_to_end.given(); how && ended.problem.empty()) {
-    ended.how = signalled ? ending::pause : *how;
+    ended.ending_kind = signalled ? ending::pause : *how;
     ended.finished = false;
   }
   return ended;
@@ -66,7 +66,7 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const std::string config_yaml = to_yaml(config);
   QUERN_TRY(const run_hosts hosts, hosts_of_run(config));
   QUERN_TRY(const std::string device_class, device_class_of(config));
-  QUERN_TRY(const auto head, replay::open(config, run, tasks, device_class));
+  QUERN_TRY(const auto head, orchestrator::open(config, run, tasks, device_class));
   const base::steady_clock clock;
   const auto roles = std::make_shared<role_board>(clock);
   if (is_search(config)) roles->without(run_role::learner);
@@ -88,13 +88,13 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
             gateway_of(config, hosts, run.paths(), hosts_socket, head->incarnation()));
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(dispatch);
-  run_entrance entrance = entrance_of(dispatching.gateway, sink->endpoints);
-  QUERN_TRY(entrance.secret, make_run_secret());
+  run_admission admission = admission_of(dispatching.gateway, sink->endpoints);
+  QUERN_TRY(admission.secret, make_run_secret());
 
-  const auto replay_slot = std::make_shared<replay_ref>();
+  const auto orchestrator_slot = std::make_shared<orchestrator_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
   supervisor_setup supervising;
-  supervising.replay = replay_slot;
+  supervising.orchestrator = orchestrator_slot;
   supervising.end = end;
   supervising.restarts = restart_limits_of(config);
   supervising.evaluators.restarts = supervising.restarts;
@@ -105,18 +105,18 @@ base::expected<run_end> run_control(const run_config& config, storage::run_direc
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);
   self.owns(supervisor);
 
-  const replay_ref replaying = spawn_replay(
+  const orchestrator_ref orchestrating = spawn_orchestrator(
       system, {&config, config_yaml, base::build_id(), device_class, weights_folder.string(),
-               head.get(), watch.get(), dispatch, supervisor, roles.get(), entrance.secret,
+               head.get(), watch.get(), dispatch, supervisor, roles.get(), admission.secret,
                hosts.where.spread() && !is_search(config)});
-  self.owns(replaying);
-  *replay_slot = replaying;
+  self.owns(orchestrating);
+  *orchestrator_slot = orchestrating;
   sink->supervisor = supervisor;
-  sink->replay = replaying;
-  QUERN_TRY(entrance.port, listen_for_processes(system, replaying, hosts.control()));
+  sink->orchestrator = orchestrating;
+  QUERN_TRY(admission.port, listen_for_processes(system, orchestrating, hosts.control()));
   std::vector<std::string> workers = {"learner", "generator"};
   if (is_search(config)) workers = {"generator"};
-  QUERN_TRY(*run_roles, plan_roles(config, hosts, run.paths(), entrance, workers));
+  QUERN_TRY(*run_roles, plan_roles(config, hosts, run.paths(), admission, workers));
   end_order asked_to_end;
   const console_commands commands{[&] {
                                     base::json now = watch->snapshot();

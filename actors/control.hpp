@@ -6,7 +6,7 @@
 #include <string>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "actors/supervisor.hpp"
 #include "base/status.hpp"
 #include "storage/run_directory.hpp"

@@ -6,7 +6,7 @@
 
 #include "actors/actor_guard.hpp"
 #include "actors/host_news.hpp"
-#include "actors/replay/dispatch_head.hpp"
+#include "actors/orchestrator/dispatch_head.hpp"
 
 namespace quern::actors {
 namespace {
@@ -33,7 +33,7 @@ struct dispatch_carrier {
     std::visit([this](auto& one) { to_gateway(one); }, effect.message);
   }
   void operator()(to_run_head& effect) const {
-    std::visit([this](auto& one) { self->send(self->state.sink->replay, std::move(one)); },
+    std::visit([this](auto& one) { self->send(self->state.sink->orchestrator, std::move(one)); },
                effect.message);
   }
   void operator()(about_hosts& effect) const {
@@ -90,7 +90,7 @@ dispatch_ref::behavior_type dispatch_actor(dispatch_ptr self, std::shared_ptr<op
   }
   state.hosts = std::move(*started);
   state.sink->endpoints = state.hosts->endpoints();
-  evaluation_desk::limits limits(
+  evaluation_scheduler::limits limits(
       {retry_limits::within(setup.config->env.max_attempts),
        static_cast<base::nanoseconds_t>(setup.config->actors.lease_s * 1e9)});
   limits.queue.queue = setup.queue;

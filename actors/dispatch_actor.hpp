@@ -1,5 +1,5 @@
 // The dispatch actor: carries jobs to evaluator hosts and verdicts back. Who gets what, leases and
-// retries are decided by the evaluation desk; the sockets are the gateway's.
+// retries are decided by the evaluation scheduler; the sockets are the gateway's.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/decide/device_board.hpp"
-#include "actors/decide/evaluation_desk.hpp"
+#include "actors/decide/evaluation_scheduler.hpp"
 #include "actors/decide/role_board.hpp"
 #include "actors/defaults.hpp"
 #include "actors/gateway.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "actors/protocol.hpp"
-#include "actors/replay/task_book.hpp"
 
 namespace quern::actors {
 
@@ -33,7 +33,7 @@ struct dispatch_setup {
 
 /// Where verdicts and news of hosts go; set before the first process is started.
 struct dispatch_sink {
-  replay_ref replay;
+  orchestrator_ref orchestrator;
   supervisor_ref supervisor;  ///< is told which hosts answer
   /// Filled in by spawn_dispatch: where hosts connect, with real ports.
   std::vector<std::string> endpoints;

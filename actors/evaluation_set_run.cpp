@@ -10,9 +10,9 @@
 #include "actors/dispatch_actor.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/node.hpp"
+#include "actors/orchestrator/evaluation_set_head.hpp"
+#include "actors/orchestrator_actor.hpp"
 #include "actors/processes.hpp"
-#include "actors/replay/evaluation_set_head.hpp"
-#include "actors/replay_actor.hpp"
 #include "actors/supervisor.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -68,14 +68,14 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
       &config, &tasks, setup.rollout.device_class, 0, opening, questions.most_jobs(), board};
   QUERN_TRY(const dispatch_ref dispatch, spawn_dispatch(system, dispatching, sink));
   self.owns(dispatch);
-  run_entrance entrance = entrance_of(opening, sink->endpoints);
-  QUERN_TRY(entrance.secret, make_run_secret());
-  const auto replay_slot = std::make_shared<replay_ref>();
+  run_admission admission = admission_of(opening, sink->endpoints);
+  QUERN_TRY(admission.secret, make_run_secret());
+  const auto orchestrator_slot = std::make_shared<orchestrator_ref>();
   const auto end = std::make_shared<std::promise<run_end>>();
   const auto run_roles = std::make_shared<std::vector<role>>();
   supervisor_setup supervising;
   supervising.roles = run_roles;
-  supervising.replay = replay_slot;
+  supervising.orchestrator = orchestrator_slot;
   supervising.restarts = supervising.evaluators.restarts = restart_limits_of(config);
   supervising.hosts_join_at = config.env.bind;
   supervising.board = board;
@@ -94,17 +94,17 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   worker_book workers({}, step_watch({}, clock), roles, 0);
   const head_actor_setup heading{
       setup.config_yaml, base::build_id(), setup.weights_folder, dispatch,
-      supervisor,        &roles,           entrance.secret,      false};
-  const replay_ref asking = spawn_head(
+      supervisor,        &roles,           admission.secret,     false};
+  const orchestrator_ref asking = spawn_head(
       system, heading,
       std::make_unique<evaluation_set_head>(std::move(setup), questions, std::move(workers)));
   self.owns(asking);
-  *replay_slot = asking;
+  *orchestrator_slot = asking;
   sink->supervisor = supervisor;
-  sink->replay = asking;
-  QUERN_TRY(entrance.port, listen_for_processes(system, asking, hosts.control()));
-  QUERN_TRY(*run_roles, plan_roles(config, hosts, run.paths(), entrance, {"generator"}));
-  // An evaluation set that is not complete is measured anew, so that stopping it is pausing it.
+  sink->orchestrator = asking;
+  QUERN_TRY(admission.port, listen_for_processes(system, asking, hosts.control()));
+  QUERN_TRY(*run_roles, plan_roles(config, hosts, run.paths(), admission, {"generator"}));
+  // A comparison that is not complete is made anew, so that stopping it is pausing it.
   const console_commands commands{[&]() -> base::json {
                                     return {{"progress", position_text(position, all)},
                                             {"verdicts", base::json::object()},

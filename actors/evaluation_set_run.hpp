@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/evaluation_set.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/evaluation_set.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/status.hpp"
 #include "storage/run_directory.hpp"
 

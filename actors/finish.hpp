@@ -9,7 +9,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/decide/search_book.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/status.hpp"
 #include "storage/ledger_rows.hpp"
 #include "storage/run_directory.hpp"

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "actors/gateway.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "actors/protocol.hpp"
-#include "actors/replay/task_book.hpp"
 
 namespace quern::actors {
 

@@ -16,7 +16,7 @@ namespace quern::actors {
 
 /// Samples outside the ledger have numbers of their own: kernels that are timed to be shown in
 /// prompts, and the evaluation set's.
-inline constexpr sample_id first_scout = sample_id{1} << 60;
+inline constexpr sample_id first_seed_variant = sample_id{1} << 60;
 inline constexpr sample_id first_evaluation_set = sample_id{1} << 61;
 
 // ---- joining -------------------------------------------------------------------------------
@@ -30,10 +30,10 @@ struct hello {
   std::int32_t start = 0;  ///< which start of a process by the supervisor it is
   std::int32_t rank = 0;   ///< of a learner
   std::string secret;
-  /// Of rank 0 in a run on several hosts: the directory of its meetings (policy/collectives).
-  std::string meetings;
+  /// Of rank 0 in a run on several hosts: the directory of its rendezvous (policy/collectives).
+  std::string rendezvous;
 };
-QUERN_MESSAGE(hello, role, build, config, start, rank, secret, meetings)
+QUERN_MESSAGE(hello, role, build, config, start, rank, secret, rendezvous)
 
 /// What it works on. `checkpoint`: folder of the weights that the incarnation begins with.
 struct welcome {
@@ -44,11 +44,11 @@ struct welcome {
   std::string reference;  ///< folder of the run's first weights, for presets with a KL term
   std::string config_yaml;
   std::string weights_folder;  ///< where weights are exchanged on this host
-  std::string meeting;         ///< where the learner's ranks of this incarnation meet
+  std::string rendezvous;      ///< where the learner's ranks of this incarnation meet
   std::string weights_link;    ///< of a generator: where its link is; empty: weights are in files
 };
 QUERN_MESSAGE(welcome, incarnation, version, checkpoint, optimizer, reference, config_yaml,
-              weights_folder, meeting, weights_link)
+              weights_folder, rendezvous, weights_link)
 
 // ---- weights -------------------------------------------------------------------------------
 
@@ -165,7 +165,8 @@ struct evaluate_sample {
 };
 QUERN_MESSAGE(evaluate_sample, incarnation, sample, task, source, attempt, best_known_e2, turn)
 
-/// A verdict under a living lease. `lease` is committed by the replay actor when it is durable.
+/// A verdict under a living lease. `lease` is committed by the orchestrator actor when it is
+/// durable.
 struct sample_verdict {
   incarnation_id incarnation = 0;
   sample_id sample = 0;
@@ -330,16 +331,17 @@ struct evaluators_present {
 };
 QUERN_MESSAGE(evaluators_present, count, shortage)
 
-/// The replay actor to the supervisor, when it changes: whether verdicts are still to come that a
-/// step may use.
+/// The orchestrator actor to the supervisor, when it changes: whether verdicts are still to come
+/// that a step may use.
 struct evaluators_needed {
   bool needed = true;
 };
 QUERN_MESSAGE(evaluators_needed, needed)
 
 /// The supervisor to itself: if this process still does not answer, kill it. Of one that has never
-/// answered it asks the replay actor first, which sends the check back, `heard`, behind whatever it
-/// had not looked at: a hello may have waited there as long as run.db was held by others.
+/// answered it asks the orchestrator actor first, which sends the check back, `heard`, behind
+/// whatever it had not looked at: a hello may have waited there as long as run.db was held by
+/// others.
 struct process_check {
   std::string role;
   std::int32_t start = 0;

@@ -202,7 +202,7 @@ void monitor::write_row(const search_book& book, incarnation_id incarnation,
   row_ = book;
 }
 
-void monitor::take_news(replay& head) {
+void monitor::take_news(orchestrator& head) {
   judged(head.take_judged());
   dropped(head.take_dropped());
   if (const search_book* found = head.search()) searched(found, head.incarnation(), head.queues());

@@ -22,9 +22,9 @@
 #include "actors/decide/role_board.hpp"
 #include "actors/decide/search_book.hpp"
 #include "actors/decide/success_watch.hpp"
-#include "actors/replay/exemplar_use.hpp"
-#include "actors/replay/replay.hpp"
-#include "actors/replay/run_observer.hpp"
+#include "actors/orchestrator/exemplar_use.hpp"
+#include "actors/orchestrator/orchestrator.hpp"
+#include "actors/orchestrator/run_observer.hpp"
 #include "base/json.hpp"
 #include "storage/metrics_writer.hpp"
 
@@ -41,7 +41,7 @@ struct monitor_sources {
   const base::clock& clock;
 };
 
-/// Thread-safe: the replay actor writes, the console reads.
+/// Thread-safe: the orchestrator actor writes, the console reads.
 class monitor final : public run_observer {
  public:
   static base::expected<std::unique_ptr<monitor>> make(const run_config& config,
@@ -67,7 +67,7 @@ class monitor final : public run_observer {
   /// takes work; asked now and then.
   void look() override;
   /// What `head` has to tell since the last call, by `judged`, `dropped` and `searched`.
-  void take_news(replay& head) override;
+  void take_news(orchestrator& head) override;
   /// Makes what was appended survive a power cut.
   void finish();
 

@@ -82,16 +82,16 @@ base::expected<control_address> parse_address(const std::string& text) {
   return control_address{text.substr(0, colon), *port};
 }
 
-base::expected<replay_ref> connect_to_control(caf::actor_system& system,
-                                              const control_address& where) {
-  auto found = system.middleman().remote_actor<replay_ref>(where.host, where.port);
+base::expected<orchestrator_ref> connect_to_control(caf::actor_system& system,
+                                                    const control_address& where) {
+  auto found = system.middleman().remote_actor<orchestrator_ref>(where.host, where.port);
   if (found) return std::move(*found);
   return base::fail(base::errc::unavailable, "no control process of this build at {}:{}: {}",
                     where.host, where.port, system.render(found.error()));
 }
 
 base::expected<std::uint16_t> listen_for_processes(caf::actor_system& system,
-                                                   const replay_ref& control,
+                                                   const orchestrator_ref& control,
                                                    const std::string& address) {
   const auto port = system.middleman().publish(control, 0, address.c_str());
   if (port) return *port;

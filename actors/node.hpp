@@ -92,14 +92,14 @@ struct control_address {
 /// "host:port"; an error names the text.
 base::expected<control_address> parse_address(const std::string& text);
 
-/// The replay actor of control. Errors: unavailable, with CAF's reason.
-base::expected<replay_ref> connect_to_control(caf::actor_system& system,
-                                              const control_address& where);
+/// The orchestrator actor of control. Errors: unavailable, with CAF's reason.
+base::expected<orchestrator_ref> connect_to_control(caf::actor_system& system,
+                                                    const control_address& where);
 
 /// Lets processes of the run connect to `control` at a free port of `address`, which is returned.
 /// Errors: io, with CAF's reason.
 base::expected<std::uint16_t> listen_for_processes(caf::actor_system& system,
-                                                   const replay_ref& control,
+                                                   const orchestrator_ref& control,
                                                    const std::string& address);
 
 /// What control and its processes must agree on.

@@ -41,15 +41,15 @@ void settle_at(process_plan& plan, const run_config& config, const std::string& 
 /// A role of quern-torch on its host.
 base::expected<process_plan> plan_worker(const run_config& config, const run_hosts& hosts,
                                          const storage::run_paths& paths,
-                                         const run_entrance& entrance, const std::string& kind,
+                                         const run_admission& admission, const std::string& kind,
                                          const std::string& name, const std::string& host) {
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
   process_plan plan{name,
                     {.argv = {torch.string(), kind, "--control",
-                              fmt::format("{}:{}", hosts.control(), entrance.port), "--config",
+                              fmt::format("{}:{}", hosts.control(), admission.port), "--config",
                               paths.config().string()},
                      .log = paths.log_of(name),
-                     .input = entrance.secret + "\n"}};
+                     .input = admission.secret + "\n"}};
   settle_at(plan, config, host);
   if (hosts.where.spread())
     plan.spec.argv.insert(plan.spec.argv.end(), {"--host", hosts.addresses.at(host)});
@@ -61,13 +61,13 @@ base::expected<process_plan> plan_worker(const run_config& config, const run_hos
 /// One process a rank: "learner" is rank 0, the others are learner-1 and so on. Each sees the GPU
 /// that is its own and no other.
 base::status plan_ranks(const run_config& config, const run_hosts& hosts,
-                        const storage::run_paths& paths, const run_entrance& entrance,
+                        const storage::run_paths& paths, const run_admission& admission,
                         std::vector<process_plan>& plans) {
   QUERN_TRY(const auto devices, learner_devices(config));
   for (std::int64_t rank = 0; rank < config.learner.ranks; ++rank) {
     const auto place = static_cast<std::size_t>(rank);
     const std::string name = rank == 0 ? "learner" : fmt::format("learner-{}", rank);
-    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "learner", name,
+    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, admission, "learner", name,
                                              hosts.where.ranks[place]));
     if (config.learner.ranks > 1)
       plan.spec.argv.insert(plan.spec.argv.end(), {"--rank", fmt::format("{}", rank)});
@@ -82,11 +82,11 @@ base::status plan_ranks(const run_config& config, const run_hosts& hosts,
 
 /// "generator" is the first, the others are generator-1 and so on.
 base::status plan_generators(const run_config& config, const run_hosts& hosts,
-                             const storage::run_paths& paths, const run_entrance& entrance,
+                             const storage::run_paths& paths, const run_admission& admission,
                              std::vector<process_plan>& plans) {
   for (std::int64_t number = 0; number < config.actors.generators; ++number) {
     const std::string name = number == 0 ? "generator" : fmt::format("generator-{}", number);
-    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, entrance, "generator", name,
+    QUERN_TRY(process_plan plan, plan_worker(config, hosts, paths, admission, "generator", name,
                                              hosts.where.generator));
     if (config.actors.generator_device == "cuda") {
       QUERN_TRY(std::string gpu, only_gpu(config.actors.generator_gpu, plan.host));
@@ -99,40 +99,41 @@ base::status plan_generators(const run_config& config, const run_hosts& hosts,
 
 base::expected<process_plan> plan_evaluator(const run_config& config, const run_hosts& hosts,
                                             const storage::run_paths& paths,
-                                            const run_entrance& entrance, std::int64_t number) {
+                                            const run_admission& admission, std::int64_t number) {
   QUERN_TRY(const auto quern, base::sibling_program("quern"));
   const std::string name = fmt::format("evaluator-{}", number);
   const std::string& host = hosts.where.evaluators[static_cast<std::size_t>(number)];
-  process_plan plan{name,
-                    {.argv = {quern.string(),
-                              "evaluator",
-                              "--connect",
-                              host.empty() ? entrance.endpoints.front() : entrance.endpoints.back(),
-                              "--lanes",
-                              config.env.lane,
-                              "--sandbox",
-                              config.env.sandbox,
-                              "--time-budget",
-                              fmt::format("{}", config.env.time_budget_s),
-                              "--precision",
-                              fmt::format("{}", config.env.precision),
-                              "--noise-limit",
-                              fmt::format("{}", config.env.noise_limit),
-                              "--evidence-share",
-                              fmt::format("{}", config.env.evidence_share),
-                              "--static-screen",
-                              config.env.static_screen ? "on" : "off",
-                              "--core",
-                              fmt::format("{}", config.env.core),
-                              "--log-level",
-                              config.observe.log_level},
-                     .log = paths.log_of(name)}};
+  process_plan plan{
+      name,
+      {.argv = {quern.string(),
+                "evaluator",
+                "--connect",
+                host.empty() ? admission.endpoints.front() : admission.endpoints.back(),
+                "--lanes",
+                config.env.lane,
+                "--sandbox",
+                config.env.sandbox,
+                "--time-budget",
+                fmt::format("{}", config.env.time_budget_s),
+                "--precision",
+                fmt::format("{}", config.env.precision),
+                "--noise-limit",
+                fmt::format("{}", config.env.noise_limit),
+                "--evidence-share",
+                fmt::format("{}", config.env.evidence_share),
+                "--static-screen",
+                config.env.static_screen ? "on" : "off",
+                "--core",
+                fmt::format("{}", config.env.core),
+                "--log-level",
+                config.observe.log_level},
+       .log = paths.log_of(name)}};
   plan.says_hello = introduction::to_gateway;
   settle_at(plan, config, host);
   std::vector<std::string>& argv = plan.spec.argv;
   if (!host.empty())
     argv.insert(argv.end(), {"--keys", keys_of_evaluators(paths).string(), "--gateway-key",
-                             entrance.gateway_key, "--until-input-ends"});
+                             admission.gateway_key, "--until-input-ends"});
   if (on_gpus(config)) {
     QUERN_TRY(const int gpu, gpu_of_evaluator(config, number));
     argv.insert(argv.end(), {"--gpus", std::to_string(gpu)});
@@ -151,18 +152,18 @@ base::expected<run_hosts> hosts_of_run(const run_config& config) {
 
 base::expected<std::vector<role>> plan_roles(const run_config& config, const run_hosts& hosts,
                                              const storage::run_paths& paths,
-                                             const run_entrance& entrance,
+                                             const run_admission& admission,
                                              const std::vector<std::string>& workers) {
   std::vector<role> roles;
   for (const std::string& name : workers) {
     std::vector<process_plan> plans;
-    QUERN_CHECK(name == "learner" ? plan_ranks(config, hosts, paths, entrance, plans)
-                                  : plan_generators(config, hosts, paths, entrance, plans));
+    QUERN_CHECK(name == "learner" ? plan_ranks(config, hosts, paths, admission, plans)
+                                  : plan_generators(config, hosts, paths, admission, plans));
     roles.push_back(role_of(name, role_restarts::alone, std::move(plans)));
   }
   std::vector<process_plan> evaluators;
   for (std::int64_t i = 0; i < config.env.evaluators; ++i) {
-    QUERN_TRY(process_plan plan, plan_evaluator(config, hosts, paths, entrance, i));
+    QUERN_TRY(process_plan plan, plan_evaluator(config, hosts, paths, admission, i));
     evaluators.push_back(std::move(plan));
   }
   roles.push_back(role_of("evaluator", role_restarts::aside, std::move(evaluators)));
@@ -203,8 +204,8 @@ base::expected<gateway_options> gateway_of(const run_config& config, const run_h
   return options;
 }
 
-run_entrance entrance_of(const gateway_options& opened, std::vector<std::string> endpoints) {
-  run_entrance made;
+run_admission admission_of(const gateway_options& opened, std::vector<std::string> endpoints) {
+  run_admission made;
   made.endpoints = std::move(endpoints);
   if (opened.keys) made.gateway_key = opened.keys->own.public_key;
   return made;

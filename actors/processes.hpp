@@ -30,7 +30,7 @@ struct run_hosts {
 base::expected<run_hosts> hosts_of_run(const run_config& config);
 
 /// What the processes of a run need to find it.
-struct run_entrance {
+struct run_admission {
   std::uint16_t port = 0;              ///< of control's node
   std::vector<std::string> endpoints;  ///< of the gateway, as gateway_of wants them, with ports
   std::string gateway_key;             ///< public; for evaluators on other hosts
@@ -42,7 +42,7 @@ struct run_entrance {
 /// Error: a program that is not beside this one.
 base::expected<std::vector<role>> plan_roles(const run_config& config, const run_hosts& hosts,
                                              const storage::run_paths& paths,
-                                             const run_entrance& entrance,
+                                             const run_admission& admission,
                                              const std::vector<std::string>& workers);
 
 /// Where evaluator hosts connect: those of this machine over ipc://, which is the first endpoint;
@@ -54,7 +54,7 @@ base::expected<gateway_options> gateway_of(const run_config& config, const run_h
                                            incarnation_id incarnation);
 
 /// What a gateway of these options has opened; port and secret are the caller's.
-run_entrance entrance_of(const gateway_options& opened, std::vector<std::string> endpoints);
+run_admission admission_of(const gateway_options& opened, std::vector<std::string> endpoints);
 
 /// `actors.restarts` within `actors.restart_window_s`.
 restart_limits restart_limits_of(const run_config& config);

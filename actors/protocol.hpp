@@ -61,8 +61,8 @@ using learner_ref =
     caf::typed_actor<caf::reacts_to<train_batch>, caf::reacts_to<save_checkpoint>,
                      caf::reacts_to<open_weight_link>, caf::reacts_to<offer_weights>>;
 
-/// Sends candidates to evaluator hosts and verdicts to the replay actor. The host messages come
-/// from the gateway's thread.
+/// Sends candidates to evaluator hosts and verdicts to the orchestrator actor. The host messages
+/// come from the gateway's thread.
 using dispatch_ref =
     caf::typed_actor<caf::reacts_to<evaluate_sample>, caf::reacts_to<verdict_committed>,
                      caf::reacts_to<incarnation_began>, caf::reacts_to<drain>,
@@ -79,7 +79,7 @@ using supervisor_ref =
 
 /// Remembers everything and decides what happens next; the only writer of the ledger. Processes
 /// introduce themselves here.
-using replay_ref =
+using orchestrator_ref =
     caf::typed_actor<caf::replies_to<hello, generator_ref>::with<welcome>,
                      caf::replies_to<hello, learner_ref>::with<welcome>,
                      caf::reacts_to<generation_credit>, caf::reacts_to<weights_installed>,

@@ -31,7 +31,7 @@ static_assert(longest_silence > defaults::turn_deadline);
 
 base::expected<std::vector<process_plan>> plan_tuners(const run_config& config,
                                                       const storage::run_paths& paths,
-                                                      const std::string& meeting,
+                                                      const std::string& rendezvous,
                                                       std::int64_t in_vain) {
   QUERN_TRY(const auto torch, base::sibling_program("quern-torch"));
   QUERN_TRY(const auto devices, learner_devices(config));
@@ -46,7 +46,7 @@ base::expected<std::vector<process_plan>> plan_tuners(const run_config& config,
     if (rank > 0) tuner.spec.log = paths.log_of(name);
     if (config.learner.ranks > 1) {
       tuner.spec.argv.insert(tuner.spec.argv.end(),
-                             {"--rank", std::to_string(rank), "--meeting", meeting});
+                             {"--rank", std::to_string(rank), "--rendezvous", rendezvous});
       tuner.spec.environment.emplace_back(without_nvls);
     }
     const bool chosen = config.learner.ranks > 1 || !config.learner.devices.empty();

@@ -111,12 +111,12 @@ void kill_frozen(supervisor_ptr self, const process_check& doubt) {
   child_process* child = self->state.children->find(doubt.start);
   if (child == nullptr) return;
   watched& about = self->state.known[doubt.role];
-  const auto& replay = self->state.setup.replay;
+  const auto& orchestrator = self->state.setup.orchestrator;
   // Evaluators say hello to a gateway, which never waits for run.db.
   const bool by_control = about.plan.says_hello == introduction::to_control;
   if (about.answers == answering::awaited && !about.killed_at && !doubt.heard && by_control &&
-      replay && *replay)
-    return self->send(*replay, doubt);
+      orchestrator && *orchestrator)
+    return self->send(*orchestrator, doubt);
   const base::nanoseconds_t now = self->state.clock.now_ns();
   if (about.killed_at ? now < *about.killed_at : about.answers == answering::yes) return;
   const bool asked = about.killed_at || about.plan.host.empty();
@@ -372,7 +372,8 @@ void on_drain(supervisor_ptr self, const drain& order) {
     // Between two starts nobody is there to be asked.
     if (state.joint->policy.all_ended()) finish(self, {ending::pause, false, ""});
   }
-  if (state.setup.replay && *state.setup.replay) self->send(*state.setup.replay, order);
+  if (state.setup.orchestrator && *state.setup.orchestrator)
+    self->send(*state.setup.orchestrator, order);
 }
 
 supervisor_ref::behavior_type supervisor_actor(supervisor_ptr self,

@@ -17,7 +17,7 @@ namespace quern::actors {
 
 /// How a run ended.
 struct run_end {
-  ending how = ending::stop;
+  ending ending_kind = ending::stop;
   bool finished = false;  ///< all steps were done, and nobody had asked for an end
   std::string problem;    ///< not empty: it failed, and can be resumed
 };
@@ -28,7 +28,7 @@ struct supervisor_setup {
   /// has finished. All others are there from the start to the end.
   std::shared_ptr<std::vector<role>> roles;
   /// Who is asked to drain, and whether a process has said hello; filled in likewise. Null: nobody.
-  std::shared_ptr<replay_ref> replay;
+  std::shared_ptr<orchestrator_ref> orchestrator;
   restart_limits restarts;    ///< of processes that are started again alone
   plural_limits evaluators;   ///< of those that are set aside
   std::string hosts_join_at;  ///< address where others' evaluators may join; empty: nowhere

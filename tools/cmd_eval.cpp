@@ -106,8 +106,8 @@ int cmd_eval(int argc, char** argv) {
   app.add_option("--suite", a.suite,
                  "folder whose suite.yaml says what is allowed; default: the task's own folder");
   add_source_options(app, a.tasks);
-  add_measure_options(app, a.how);
-  add_policy_options(app, a.how);
+  add_measure_options(app, a.measuring);
+  add_policy_options(app, a.measuring);
   app.add_option("--core", a.core, "core to measure on; -1 chooses one")
       ->check(whole_within(-1, 4095))
       ->capture_default_str();

@@ -147,7 +147,7 @@ base::expected<std::optional<env::module_sheet>> tree_check::describe(const std:
   QUERN_TRY(auto child, zygote_.fork(how));
   const auto give_up = [&](const env::runner_failure& why) {
     failed = base::one_line(why.text);
-    if (why.what == env::runner_failure::kind::timeout)
+    if (why.failure_kind == env::runner_failure::kind::timeout)
       failed = fmt::format("more than {:.0f} s of CPU", options_.task_s);
     else if (zygote_.end(child).out_of_memory)
       failed = fmt::format("more than {:.1f} GiB of memory", options_.memory_gib);

@@ -6,7 +6,7 @@
 #include "actors/config/launch.hpp"
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
-#include "policy/collectives/meeting_directory.hpp"
+#include "policy/collectives/rendezvous_directory.hpp"
 
 namespace quern::actors {
 
@@ -16,7 +16,7 @@ base::status check_cluster(const run_config& config) {
   QUERN_CHECK(launch_program(config.cluster.launch));
   QUERN_TRY(const auto addresses, addresses_of(config, where));
   // Listens for a moment: what is wrong with the address shows now.
-  if (auto listening = policy::meeting_directory::open(addresses.at("")); !listening)
+  if (auto listening = policy::rendezvous_directory::open(addresses.at("")); !listening)
     return base::fail(base::errc::invalid_argument,
                       "cluster.address is '{}': this machine cannot listen there: {}; name an "
                       "address of its own",

@@ -196,7 +196,7 @@ policy::memory_plan plan_host(const run_config& config, const policy::model_conf
     if (!generates_on_gpu(config))
       for (auto& item : policy::plan_generator(model, generator_demand_of(config, model)).items)
         plan.items.push_back(
-            {generators + item.what, config.actors.generators * item.bytes, item.setting});
+            {generators + item.purpose, config.actors.generators * item.bytes, item.setting});
     plan.items.push_back({"new weights on their way to the generator's GPU",
                           weights_on_their_way(config, model), "actors.weights"});
   }
@@ -259,7 +259,8 @@ std::string plan_lines(const policy::memory_plan& plan, const std::string& headi
   std::string text = fmt::format("# {}:\n", heading);
   text += fmt::format(line, "held for", "at most", "keys that make it smaller");
   for (const policy::memory_item& item : plan.items)
-    if (item.bytes > 0) text += fmt::format(line, item.what, show_size(item.bytes), item.setting);
+    if (item.bytes > 0)
+      text += fmt::format(line, item.purpose, show_size(item.bytes), item.setting);
   return text + fmt::format(line, "in all", show_size(plan.total()), of);
 }
 

@@ -19,7 +19,7 @@
 #include "actors/config/prometheus_check.hpp"
 #include "actors/config/prompt_check.hpp"
 #include "actors/config/reference_check.hpp"
-#include "actors/replay/prompter.hpp"
+#include "actors/orchestrator/prompter.hpp"
 #include "base/endpoint.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"

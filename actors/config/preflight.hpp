@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/status.hpp"
 #include "env/sandbox/probe.hpp"
 #include "policy/text/model_config.hpp"

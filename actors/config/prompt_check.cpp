@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "actors/replay/prompter.hpp"
-#include "actors/replay/recorded_book.hpp"
+#include "actors/orchestrator/prompter.hpp"
+#include "actors/orchestrator/recorded_book.hpp"
 #include "base/log.hpp"
 #include "policy/text/model_config.hpp"
 

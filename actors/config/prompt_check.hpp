@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/status.hpp"
 
 namespace quern::actors {

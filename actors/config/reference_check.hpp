@@ -5,7 +5,7 @@
 #include <string>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/status.hpp"
 #include "env/task/task_check.hpp"
 

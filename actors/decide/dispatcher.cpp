@@ -121,7 +121,7 @@ base::status dispatcher::join(session_id session, host_offer offer) {
     device_state state;
     const auto& own = lanes_of(offer, device);
     for (const auto& lane : std::set<std::string>(own.begin(), own.end()))
-      state.stalls.push_back({&markets_[{lane, device.device_class}]});
+      state.ring_entries.push_back({&markets_[{lane, device.device_class}]});
     state.offer = std::move(device);
     host.devices.push_back(std::move(state));
   }
@@ -130,7 +130,7 @@ base::status dispatcher::join(session_id session, host_offer offer) {
 }
 
 void dispatcher::enter_rings(const device_key& key, device_state& device) {
-  for (auto& place_in : device.stalls) {
+  for (auto& place_in : device.ring_entries) {
     if (!place_in.in_ring) {
       place_in.in_ring = true;
       place_in.where->ready.push_back(key);
@@ -164,13 +164,13 @@ void dispatcher::drain(session_id session) {
   for (auto& device : host->second.devices) {
     leave_rings({session, device.offer.id}, device);
     // A job that was to go to one of these may find that there is no other any more.
-    for (auto& place_in : device.stalls)
+    for (auto& place_in : device.ring_entries)
       wake(*place_in.where);
   }
 }
 
 void dispatcher::leave_rings(const device_key& key, device_state& device) {
-  for (auto& place_in : device.stalls) {
+  for (auto& place_in : device.ring_entries) {
     if (place_in.in_ring) std::erase(place_in.where->ready, key);
     place_in.in_ring = false;
   }
@@ -186,7 +186,7 @@ void dispatcher::suspend(const device_key& device, bool on) {
     enter_rings(device, *state);
   }
   // A job that was to go to another device may find that there is none any more.
-  for (auto& place_in : state->stalls)
+  for (auto& place_in : state->ring_entries)
     wake(*place_in.where);
 }
 
@@ -204,7 +204,7 @@ std::optional<device_key> dispatcher::take_ready(market& where, const job_reques
     where.ready.pop_front();
     auto* device = find(key);
     if (device->sent >= device->granted) {  // its credit went to another lane
-      for (auto& place_in : device->stalls) {
+      for (auto& place_in : device->ring_entries) {
         if (place_in.where == &where) place_in.in_ring = false;
       }
       continue;
@@ -222,7 +222,7 @@ std::optional<device_key> dispatcher::take_ready(market& where, const job_reques
     if (device->sent < device->granted) {
       where.ready.push_back(key);
     } else {
-      for (auto& place_in : device->stalls) {
+      for (auto& place_in : device->ring_entries) {
         if (place_in.where == &where) place_in.in_ring = false;
       }
     }
@@ -269,7 +269,7 @@ bool dispatcher::has_other(const std::string& lane, const device_key& device) co
     if (host.draining) continue;
     for (const auto& other : host.devices) {
       if (other.suspended || device_key{session, other.offer.id} == device) continue;
-      for (const auto& place_in : other.stalls) {
+      for (const auto& place_in : other.ring_entries) {
         const auto found = markets_.find({lane, other.offer.device_class});
         const bool same_class =
             state == nullptr || state->offer.device_class == other.offer.device_class;
@@ -287,7 +287,7 @@ bool dispatcher::servable(const std::string& lane, const std::string& device_cla
     if (host.draining) continue;
     for (const auto& device : host.devices) {
       if (device.suspended) continue;
-      for (const auto& place_in : device.stalls) {
+      for (const auto& place_in : device.ring_entries) {
         if (place_in.where == &found->second) return true;
       }
     }

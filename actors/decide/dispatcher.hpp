@@ -116,7 +116,7 @@ class dispatcher {
     std::deque<device_key> ready;
     bool runnable = false;
   };
-  struct stall {  // a device's place in the ring of one of its lanes
+  struct ring_entry {  // a device's place in the ring of one of its lanes
     market* where = nullptr;
     bool in_ring = false;
   };
@@ -124,7 +124,7 @@ class dispatcher {
     device_offer offer;
     std::int64_t granted = 0;
     std::int64_t sent = 0;
-    std::vector<stall> stalls;
+    std::vector<ring_entry> ring_entries;
     bool suspended = false;
   };
   struct host_state {

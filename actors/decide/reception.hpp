@@ -22,7 +22,7 @@ class reception {
   reception(std::string build, base::hash128 config, std::string secret)
       : build_(std::move(build)), config_(config), secret_(std::move(secret)) {}
 
-  /// Errors: conflict, for who does not know the secret, which is all that a stranger learns; then
+  /// Errors: conflict, for who does not know the secret, which is all that it learns; then
   /// for another build or configuration. No error names a secret.
   [[nodiscard]] base::status admit(const hello& from) const;
 

@@ -60,7 +60,7 @@ step_limits step_limits::of_model(std::uint64_t model_bytes) {
 
 std::string overdue_work::text() const {
   return fmt::format("the learner lives, but {} {:.1f} s; the limit is {:.1f} s",
-                     name_of_work(what, version), seconds_of_wait(waited), seconds_of_wait(limit));
+                     name_of_work(work, version), seconds_of_wait(waited), seconds_of_wait(limit));
 }
 
 step_watch::step_watch(const step_limits& limits, const base::clock& clock)

@@ -41,7 +41,7 @@ struct step_limits {
 
 /// Something that was not answered in time.
 struct overdue_work {
-  learner_work what = learner_work::step;
+  learner_work work = learner_work::step;
   weights_version version = 0;
   nanoseconds_t waited = 0, limit = 0;
   /// "the learner has not answered the batch of the step from version 12 for 600.0 s, ..."

@@ -146,13 +146,13 @@ bool success_watch::has_collapsed(const level& now) const {
 
 success_watch::episode* success_watch::open(trouble what) {
   for (episode& one : episodes_)
-    if (one.what == what && !one.over) return &one;
+    if (one.trouble_kind == what && !one.over) return &one;
   return nullptr;
 }
 
 const success_watch::episode& success_watch::begin(trouble what, const level& during) {
   episode& one = episodes_.emplace_back();
-  one.what = what;
+  one.trouble_kind = what;
   one.during = during;
   if (what == trouble::collapse) one.before = *best_;
   return one;
@@ -192,7 +192,7 @@ std::string success_watch::text_of(const episode& one) {
   const level& during = one.during;
   const std::string steps = steps_text(during.first, during.last);
   const std::string verdicts = counts_of(during.sum.verdicts);
-  if (one.what == trouble::unrewarded)
+  if (one.trouble_kind == trouble::unrewarded)
     return fmt::format("every reward of {} is 0: {} samples ({})", steps, during.sum.samples,
                        verdicts);
   const level& before = one.before;

@@ -69,7 +69,7 @@ class success_watch {
   };
   enum class trouble : std::uint8_t { collapse, unrewarded };
   struct episode {
-    trouble what = trouble::collapse;
+    trouble trouble_kind = trouble::collapse;
     level before;  ///< collapse: the best level
     level during;  ///< from the steps that showed it on
     bool over = false;

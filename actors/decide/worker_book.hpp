@@ -38,8 +38,8 @@ struct learner_loss {
 
 /// What a worker was that is gone.
 struct lost_worker {
-  enum class kind { stranger, generator, rank };
-  kind was = kind::stranger;
+  enum class kind { not_admitted, generator, rank };
+  kind was = kind::not_admitted;
   std::vector<sample_id> samples;  ///< a generator's that were asked for and did not come
   std::int32_t rank = 0;
 };

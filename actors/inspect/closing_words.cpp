@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/inspect/sample_words.hpp"
-#include "actors/replay/search_start.hpp"
+#include "actors/orchestrator/search_start.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::actors {

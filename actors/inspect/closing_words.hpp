@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/replay/best_kernels.hpp"
-#include "actors/replay/evaluation_set.hpp"
+#include "actors/orchestrator/best_kernels.hpp"
+#include "actors/orchestrator/evaluation_set.hpp"
 #include "storage/ledger.hpp"
 
 namespace quern::actors {

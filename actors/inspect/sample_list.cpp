@@ -8,7 +8,7 @@
 
 #include "actors/inspect/columns.hpp"
 #include "actors/inspect/sample_words.hpp"
-#include "actors/replay/sample_blob.hpp"
+#include "actors/orchestrator/sample_blob.hpp"
 
 namespace quern::actors {
 namespace {

@@ -9,7 +9,7 @@
 #include "actors/inspect/sample_life.hpp"
 #include "actors/inspect/sample_list.hpp"
 #include "actors/inspect/sample_words.hpp"
-#include "actors/replay/sample_blob.hpp"
+#include "actors/orchestrator/sample_blob.hpp"
 
 namespace quern::actors {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "actors/decide/replay_book.hpp"
-#include "actors/replay/search_start.hpp"
+#include "actors/decide/sample_book.hpp"
+#include "actors/orchestrator/search_start.hpp"
 #include "env/judge/explain.hpp"
 
 namespace quern::actors {

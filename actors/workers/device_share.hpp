@@ -40,15 +40,15 @@ class device_share {
   /// Takes it for a scope, at whose end nothing is under way on the device.
   class hold {
    public:
-    explicit hold(device_share& of, const std::function<bool()>& over = {}) : of_(of) {
-      of_.take(over);
+    explicit hold(device_share& of, const std::function<bool()>& over = {}) : share_(of) {
+      share_.take(over);
     }
-    ~hold() { of_.leave(); }
+    ~hold() { share_.leave(); }
     hold(const hold&) = delete;
     hold& operator=(const hold&) = delete;
 
    private:
-    device_share& of_;
+    device_share& share_;
   };
 
  private:

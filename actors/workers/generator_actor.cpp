@@ -26,7 +26,7 @@ struct generator_state {
   // Not an aggregate: see QUERN_STATE.
   ~generator_state() {}
   std::optional<generation_worker> worker;
-  replay_ref control;
+  orchestrator_ref control;
   std::unordered_map<group_id, std::size_t> left;  ///< samples of a group still to come
   std::unordered_map<sample_id, group_id> group_of;
   std::int64_t granted = 0;
@@ -36,7 +36,7 @@ struct generator_state {
   base::steady_clock clock;
   std::int64_t head_start = 0;  ///< groups of the first step that are still to be made
   std::int64_t held_back = 0;   ///< groups not asked for until then
-  const char* phase = "meeting";
+  const char* phase = "rendezvous";
   weights_version version = 0;  ///< installed last
   worker_code code;
 };
@@ -134,7 +134,7 @@ void step(generator_ptr self) {
   keep_stepping(self);
 }
 
-generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref control,
+generator_ref::behavior_type generator_actor(generator_ptr self, orchestrator_ref control,
                                              hello introduction, run_config config,
                                              own_address here, worker_code code,
                                              std::function<void()> farewell) {
@@ -186,7 +186,7 @@ generator_ref::behavior_type generator_actor(generator_ptr self, replay_ref cont
 
 }  // namespace
 
-worker_code spawn_generator(node& self, const replay_ref& control, const hello& introduction,
+worker_code spawn_generator(node& self, const orchestrator_ref& control, const hello& introduction,
                             const run_config& config, const own_address& here) {
   auto code = std::make_shared<std::atomic<int>>(EXIT_SUCCESS);
   self.system().spawn<caf::detached>(generator_actor, control, introduction, config, here, code,

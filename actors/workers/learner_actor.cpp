@@ -22,7 +22,7 @@ struct learner_state {
   // Not an aggregate: see QUERN_STATE.
   ~learner_state() {}
   std::optional<learning_worker> worker;
-  replay_ref control;
+  orchestrator_ref control;
   weights_version start = 0;  ///< that it was welcomed with
   worker_code code;
 };
@@ -60,9 +60,9 @@ void start(learner_ptr self, const welcome& start, const run_config& config, std
   if (rank == 0) self->send(self->state.control, self->state.worker->ready());
 }
 
-learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, hello introduction,
-                                         run_config config, own_address here, worker_code code,
-                                         std::function<void()> farewell) {
+learner_ref::behavior_type learner_actor(learner_ptr self, orchestrator_ref control,
+                                         hello introduction, run_config config, own_address here,
+                                         worker_code code, std::function<void()> farewell) {
   self->attach_functor([farewell = std::move(farewell)] { farewell(); });
   self->state.control = control;
   self->state.code = std::move(code);
@@ -114,7 +114,7 @@ learner_ref::behavior_type learner_actor(learner_ptr self, replay_ref control, h
 
 }  // namespace
 
-worker_code spawn_learner(node& self, const replay_ref& control, const hello& introduction,
+worker_code spawn_learner(node& self, const orchestrator_ref& control, const hello& introduction,
                           const run_config& config, const own_address& here) {
   auto code = std::make_shared<std::atomic<int>>(EXIT_SUCCESS);
   self.system().spawn<caf::detached>(learner_actor, control, introduction, config, here, code,

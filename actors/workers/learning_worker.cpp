@@ -92,7 +92,7 @@ base::expected<learning_worker> learning_worker::make(const welcome& start,
                                                       const own_address& here) {
   QUERN_TRY(const at::Device device,
             policy::choose_device(config.learner.device == "cuda" ? "cuda" : "cpu"));
-  QUERN_TRY(rank_group group, join_ranks(start.meeting, config, rank, here, device));
+  QUERN_TRY(rank_group group, join_ranks(start.rendezvous, config, rank, here, device));
   group.guard->at("loading", start.version);
   const std::uint64_t bytes =
       bytes_at(start.checkpoint) + bytes_at(start.optimizer) + bytes_at(start.reference);

@@ -8,14 +8,13 @@ constexpr base::nanoseconds_t link_attempt = 1'000'000'000;
 
 }  // namespace
 
-base::expected<std::unique_ptr<policy::weight_link>> link_end::open(policy::meeting_place where,
-                                                                    at::Device device,
-                                                                    base::nanoseconds_t patience) {
+base::expected<std::unique_ptr<policy::weight_link>> link_end::open(
+    policy::rendezvous_options where, at::Device device, base::nanoseconds_t patience) {
   where.limits.arrival = link_attempt;
   const base::steady_clock clock;
   const base::nanoseconds_t begin = clock.now_ns();
   while (true) {
-    auto met = policy::meeting::join(where);
+    auto met = policy::rendezvous::join(where);
     if (met) keep(*met);
     if (ended()) return base::fail(base::errc::conflict, "the link at {} was ended", where.address);
     if (met) return policy::weight_link::open(std::move(*met), device);
@@ -26,7 +25,7 @@ base::expected<std::unique_ptr<policy::weight_link>> link_end::open(policy::meet
   }
 }
 
-void link_end::keep(const std::shared_ptr<policy::meeting>& met) {
+void link_end::keep(const std::shared_ptr<policy::rendezvous>& met) {
   const std::lock_guard lock(mutex_);
   met_ = met;
   if (ended_) met_->cut();

@@ -17,7 +17,7 @@ class link_end {
  public:
   /// Until the other end is there, for as long as `patience` lets it. Errors: unavailable, when it
   /// does not come; whatever opening the transport gives.
-  base::expected<std::unique_ptr<policy::weight_link>> open(policy::meeting_place where,
+  base::expected<std::unique_ptr<policy::weight_link>> open(policy::rendezvous_options where,
                                                             at::Device device,
                                                             base::nanoseconds_t patience);
   /// Whatever either end does or waits for fails, now and from now on.
@@ -25,10 +25,10 @@ class link_end {
   [[nodiscard]] bool ended() const;
 
  private:
-  void keep(const std::shared_ptr<policy::meeting>& met);
+  void keep(const std::shared_ptr<policy::rendezvous>& met);
 
   mutable std::mutex mutex_;
-  std::shared_ptr<policy::meeting> met_;
+  std::shared_ptr<policy::rendezvous> met_;
   bool ended_ = false;
 };
 

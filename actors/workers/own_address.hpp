@@ -4,14 +4,14 @@
 #include <memory>
 #include <string>
 
-#include "policy/collectives/meeting_directory.hpp"
+#include "policy/collectives/rendezvous_directory.hpp"
 
 namespace quern::actors {
 
 struct own_address {
   std::string host = "127.0.0.1";  ///< address; the loopback where all roles are on one host
-  /// Of the learner's rank 0, where meetings of its process are found; null: all is on one host.
-  std::shared_ptr<policy::meeting_directory> meetings = nullptr;
+  /// Of the learner's rank 0, where rendezvous of its process are found; null: all is on one host.
+  std::shared_ptr<policy::rendezvous_directory> rendezvous = nullptr;
 };
 
 }  // namespace quern::actors

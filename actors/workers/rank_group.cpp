@@ -16,7 +16,7 @@ namespace quern::actors {
 namespace {
 
 /// Ranks of which some have a GPU and some have none would wait for each other in two transports.
-base::status same_device(policy::meeting& link, at::Device device) {
+base::status same_device(policy::rendezvous& link, at::Device device) {
   const auto key = [](std::int32_t rank) { return fmt::format("device of rank {}", rank); };
   const std::string own = device.str();
   QUERN_CHECK(link.set(key(link.rank()), own));
@@ -36,7 +36,7 @@ constexpr auto guard_look = std::chrono::milliseconds(200);
 
 }  // namespace
 
-rank_guard::rank_guard(std::shared_ptr<policy::meeting> link, const base::clock& clock)
+rank_guard::rank_guard(std::shared_ptr<policy::rendezvous> link, const base::clock& clock)
     : link_(std::move(link)), clock_(clock), gap_(clock.now_ns()), thread_([this] { run(); }) {}
 
 const base::clock& rank_guard::own_clock() {
@@ -68,12 +68,12 @@ std::string rank_guard::where() const {
 
 rank_guard::busy::busy(std::shared_ptr<rank_guard> of, std::string_view phase,
                        std::chrono::nanoseconds least, std::uint64_t bytes)
-    : of_(std::move(of)) {
-  of_->begin(phase, with_bytes(least, bytes));
+    : guard_(std::move(of)) {
+  guard_->begin(phase, with_bytes(least, bytes));
 }
 
 rank_guard::busy::~busy() {
-  of_->end(std::uncaught_exceptions() > unwinding_);
+  guard_->end(std::uncaught_exceptions() > unwinding_);
 }
 
 void rank_guard::begin(std::string_view phase, nanoseconds_t limit) {
@@ -131,16 +131,16 @@ base::expected<rank_group> join_ranks(const std::string& address, const run_conf
     group.guard = std::make_shared<rank_guard>(nullptr);
     return group;
   }
-  policy::meeting_place where;
+  policy::rendezvous_options where;
   where.address = address;
   where.rank = rank;
   where.ranks = static_cast<std::int32_t>(config.learner.ranks);
   where.host = here.host;
-  where.directory = here.meetings;
+  where.directory = here.rendezvous;
   where.limits.silence = where.limits.stall =
       static_cast<base::nanoseconds_t>(config.learner.rank_deadline_s * 1e9);
   where.limits.connect = std::chrono::nanoseconds(defaults::connect_deadline).count();
-  QUERN_TRY(group.link, policy::meeting::join(where));
+  QUERN_TRY(group.link, policy::rendezvous::join(where));
   group.guard = std::make_shared<rank_guard>(group.link);
   const rank_guard::busy now(group.guard, "connecting", defaults::connect_deadline);
   QUERN_CHECK(same_device(*group.link, device));

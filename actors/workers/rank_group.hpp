@@ -24,15 +24,15 @@ namespace quern::actors {
 
 /// Knows what a rank is at, and ends its process where its own thread cannot: when another rank has
 /// failed and the thread does not leave by itself, or when a rank that is alone takes too long. In
-/// a group of several it is the meeting's watch that judges. Time in which the process stood still
-/// does not count. Thread-safe.
+/// a group of several it is the rendezvous's watch that judges. Time in which the process stood
+/// still does not count. Thread-safe.
 class rank_guard {
  public:
   /// For `busy`: somebody else judges how long it takes.
   static constexpr std::chrono::nanoseconds without_limit = std::chrono::nanoseconds::max();
 
   /// `link` is null for one rank alone. `clock` outlives it.
-  explicit rank_guard(std::shared_ptr<policy::meeting> link,
+  explicit rank_guard(std::shared_ptr<policy::rendezvous> link,
                       const base::clock& clock = own_clock());
   ~rank_guard();
   rank_guard(const rank_guard&) = delete;
@@ -56,7 +56,7 @@ class rank_guard {
     busy& operator=(const busy&) = delete;
 
    private:
-    const std::shared_ptr<rank_guard> of_;
+    const std::shared_ptr<rank_guard> guard_;
     const int unwinding_ = std::uncaught_exceptions();
   };
 
@@ -68,11 +68,11 @@ class rank_guard {
   void leave_after(const policy::rank_verdict& verdict);
   bool stopped(std::chrono::nanoseconds within);
 
-  const std::shared_ptr<policy::meeting> link_;
+  const std::shared_ptr<policy::rendezvous> link_;
   mutable std::mutex mutex_;
   std::condition_variable news_;
   bool stopping_ = false;
-  std::string phase_ = "meeting";
+  std::string phase_ = "rendezvous";
   weights_version version_ = 0;
   std::string doing_;  ///< while it is busy
   const base::clock& clock_;
@@ -81,16 +81,16 @@ class rank_guard {
   std::thread thread_;
 };
 
-/// `link` and `ranks` are null for a learner of one rank, `guard` never is. The meeting outlives
+/// `link` and `ranks` are null for a learner of one rank, `guard` never is. The rendezvous outlives
 /// the communicator.
 struct rank_group {
-  std::shared_ptr<policy::meeting> link;
+  std::shared_ptr<policy::rendezvous> link;
   std::unique_ptr<policy::communicator> ranks;
   std::shared_ptr<rank_guard> guard;
 };
 
-/// Meets the other ranks at `address` (policy::meeting_place); Gloo on a CPU, NCCL on GPUs. Errors:
-/// unavailable, naming the rank that is missing.
+/// Meets the other ranks at `address` (policy::rendezvous_options); Gloo on a CPU, NCCL on GPUs.
+/// Errors: unavailable, naming the rank that is missing.
 base::expected<rank_group> join_ranks(const std::string& address, const run_config& config,
                                       std::int32_t rank, const own_address& here,
                                       at::Device device);

@@ -160,14 +160,14 @@ class fine_tuning {
   rank_group group_;
   policy::trainer trainer_;
   std::int64_t left_out_ = 0;
-  /// One for all checkpoints: it numbers them for the ranks. Last, as it uses the meeting.
+  /// One for all checkpoints: it numbers them for the ranks. Last, as it uses the rendezvous.
   std::unique_ptr<policy::checkpoint_writer> writer_;
 };
 
 base::expected<fine_tuning> fine_tuning::make(const run_config& config, const fs::path& run,
                                               const std::vector<corpus_text>& records,
                                               const tuning_place& place, at::Device device) {
-  QUERN_TRY(rank_group group, join_ranks(place.meeting, config, place.rank, {}, device));
+  QUERN_TRY(rank_group group, join_ranks(place.rendezvous, config, place.rank, {}, device));
   QUERN_TRY(fs::path folder, tokenizer_folder(config, run, records, group, place.rank));
   QUERN_TRY(policy::tokenizer text, policy::tokenizer::load(folder));
   const auto end_token = text.find(end_of_text);
@@ -262,7 +262,7 @@ base::status fine_tuning::write_part(const fs::path& folder, std::function<base:
   return result;
 }
 
-/// Rank 0 makes the checkpoint; where it does, the others learn by their meeting.
+/// Rank 0 makes the checkpoint; where it does, the others learn by their rendezvous.
 base::status fine_tuning::save() {
   const std::string key = fmt::format("checkpoint of step {}", version());
   // Written, and read again for its manifest.

@@ -41,7 +41,7 @@ std::vector<std::size_t> batch_of_step(std::uint64_t seed, std::int64_t step, st
 /// Which process of fine-tuning this is.
 struct tuning_place {
   std::int32_t rank = 0;
-  std::string meeting = {};  ///< of policy::meeting_place; nothing where learner.ranks is 1
+  std::string rendezvous = {};  ///< of policy::rendezvous_options; nothing where learner.ranks is 1
   /// Losses since the last new checkpoint, the one that told of it included: limits double with
   /// each.
   std::int64_t in_vain = 0;

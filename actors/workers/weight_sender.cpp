@@ -11,7 +11,7 @@ namespace {
 using base::errc;
 using base::fail;
 
-/// A generator is at the meeting place before it loads its weights.
+/// A generator is at the rendezvous place before it loads its weights.
 constexpr base::nanoseconds_t generator_patience = 60'000'000'000;
 
 }  // namespace
@@ -143,7 +143,7 @@ void weight_sender::serve(connection& own) {
 
 base::status weight_sender::feed(connection& own) {
   const at::Tensor& like = copies_.front();
-  QUERN_TRY(const auto link, own.end.open({own.address, 0, 2, {}, here_.host, here_.meetings},
+  QUERN_TRY(const auto link, own.end.open({own.address, 0, 2, {}, here_.host, here_.rendezvous},
                                           like.device(), generator_patience));
   QUERN_CHECK(link->agree(plan_, like.scalar_type()));
   {

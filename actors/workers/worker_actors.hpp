@@ -18,11 +18,11 @@ using worker_code = std::shared_ptr<std::atomic<int>>;
 
 /// Feeds a generation_worker. Messages are read between two decode steps, so that new weights are
 /// installed and work is cancelled within one.
-worker_code spawn_generator(node& self, const replay_ref& control, const hello& introduction,
+worker_code spawn_generator(node& self, const orchestrator_ref& control, const hello& introduction,
                             const run_config& config, const own_address& here);
 
 /// Feeds a learning_worker.
-worker_code spawn_learner(node& self, const replay_ref& control, const hello& introduction,
+worker_code spawn_learner(node& self, const orchestrator_ref& control, const hello& introduction,
                           const run_config& config, const own_address& here);
 
 }  // namespace quern::actors

@@ -25,7 +25,7 @@ struct compile_result {
     error,   ///< the compiler refused, or ran into memory or file size; `text` says which
     timeout  ///< wall_s was over
   };
-  kind what = kind::error;
+  kind outcome = kind::error;
   /// kind::built: a shared object, or device code (device_code.hpp); read-only, owned by the cache,
   /// which may drop it when it is full (open it before compiling much else).
   std::filesystem::path artefact;

@@ -26,7 +26,7 @@ base::expected<compile_result> shared_compilation::once(
   promise.set_value(result);
   const std::lock_guard lock(guard_);
   flying_.erase(key);
-  if (result && result->what != compile_result::kind::built) {
+  if (result && result->outcome != compile_result::kind::built) {
     refused_.emplace_back(key, *result);
     if (refused_.size() > most_refused) refused_.pop_front();
   }

@@ -129,7 +129,7 @@ base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& s
   compiler_attempts attempts;
   for (;;) {
     QUERN_CHECK(check_room(children, spec.limits));
-    if (spec.in.what == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)
+    if (spec.in.stream_kind == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)
       return base::fail_errno("rewinding a source");
     QUERN_TRY(auto ran, run_tool(children, spec));
     // Ended by the caller's own limit: neither the text nor the host is looked into.
@@ -176,9 +176,9 @@ bool take_outcome(const tool_outcome& ran, const compile_limits& limits, compile
   result.ms = ran.ms;
   result.layers = ran.layers;
   result.text = ran.out + ran.err;
-  result.what = compile_result::kind::error;
-  if (ran.end.how == child_end::kind::timed_out) {
-    result.what = compile_result::kind::timeout;
+  result.outcome = compile_result::kind::error;
+  if (ran.end.ending == child_end::kind::timed_out) {
+    result.outcome = compile_result::kind::timeout;
     return false;
   }
   if (ran.end.out_of_memory)

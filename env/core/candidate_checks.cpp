@@ -123,7 +123,7 @@ finding candidate_checker::prepare(const task_instance& instance, std::int64_t s
 
 finding candidate_checker::explain(const runner_failure& failure, const candidate_memory* memory,
                                    const task_instance* instance, const std::string& stage) {
-  switch (failure.what) {
+  switch (failure.failure_kind) {
     case runner_failure::kind::timeout: {
       process_.end();
       finding late = found(verdict_kind::timeout, stage, failure.text);
@@ -137,9 +137,9 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
       return found(verdict_kind::infra_error, "", failure.text);
     case runner_failure::kind::refused:
       process_.end();
-      if (failure.last.how == runner::outcome::wrong_shape)
+      if (failure.last.reply_outcome == runner::outcome::wrong_shape)
         return found(verdict_kind::wrong_shape, "", failure.text);
-      if (failure.last.how == runner::outcome::wrong_dtype)
+      if (failure.last.reply_outcome == runner::outcome::wrong_dtype)
         return found(verdict_kind::wrong_dtype, "", failure.text);
       if (process_.refusals_are_its_own()) {
         finding refused = found(verdict_kind::runtime_error, "", failure.text);
@@ -158,7 +158,7 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
       break;
   }
   const child_end end = process_.end();
-  if (end.out_of_memory || failure.what == runner_failure::kind::gone)
+  if (end.out_of_memory || failure.failure_kind == runner_failure::kind::gone)
     return ended_without_answer(end);
   const std::uint64_t address = failure.last.value;
   const bool write = failure.last.was_write != 0;

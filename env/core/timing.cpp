@@ -119,8 +119,8 @@ finding core_sides::prepare_baseline(std::int64_t slots, const tensor_arena& inp
 
 finding core_sides::baseline_failed(const runner_failure& why) {
   using enum runner_failure::kind;
-  result_.baseline_gone = why.what == gone || why.what == forged || why.stopped;
-  const bool own_fault = why.what == refused || why.what == fault;
+  result_.baseline_gone = why.failure_kind == gone || why.failure_kind == forged || why.stopped;
+  const bool own_fault = why.failure_kind == refused || why.failure_kind == fault;
   return {own_fault ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
           "baseline: " + why.text, std::nullopt};
 }
@@ -369,11 +369,11 @@ timing_result core_sides::measure() {
   come_first(baseline_link().pid());
   come_first(request_.candidate->link().pid());
   result_.baseline_ns = task_.baseline_ns;
-  result_.what = session.run();
+  result_.outcome = session.run();
   result_.next_call = call_;
   result_.seconds = session.seconds();
   result_.calls_per_window = slots_;
-  if (!result_.what.ok()) return std::move(result_);
+  if (!result_.outcome.ok()) return std::move(result_);
 
   auto& pairs = session.times().pairs.front();
   std::vector<double> refs;

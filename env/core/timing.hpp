@@ -52,7 +52,7 @@ struct timing_request {
 
 struct timing_result {
   /// ok, or what was found while timing; infra_error and invalid_reference speak of the baseline.
-  finding what;
+  finding outcome;
   process_pairs pairs;  ///< the candidate's times with what it did behind its answers
   std::int64_t calls_per_window = 0;
   std::int64_t disturbed = 0;  ///< pairs left out: Linux had let somebody else run meanwhile

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "env/device/desk_part.h"
+#include "env/device/context_part.h"
 
 #if defined(__CUDACC__)
 #define QUERN_BOTH __host__ __device__ __forceinline__

@@ -4,11 +4,11 @@
 
 #include <cuda_runtime.h>
 
-#include "env/device/desk_part.h"
+#include "env/device/context_part.h"
 
 namespace quern::gpu {
 
-/// What is to be compared; see quern_desk_compare.
+/// What is to be compared; see quern_context_compare.
 struct comparison {
   uint64_t got, want;
   int64_t elements;

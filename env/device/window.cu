@@ -125,7 +125,7 @@ int32_t perform(quern_window* w, const quern_step& s, int64_t slot) {
 }  // namespace
 
 extern "C" int32_t quern_window_begin(quern_window* w, const quern_window_settings* how) {
-  w->how = *how;
+  w->settings = *how;
   w->calls = 0;
   w->last_beside = 0;
   w->begun_ns = w->started_ns = quern::gpu::clock_ns();
@@ -147,7 +147,7 @@ extern "C" int32_t quern_window_tensors(quern_window* w, const quern_tensors* wh
   for (int32_t i = 0; i < what->inputs; ++i)
     if (!inside(w, {QUERN_INPUTS, 0, what->input_offset[i], 0},
                 quern::gpu::bytes_of(what->content[i])))
-      return complain(w, "input %d lies outside its piece", i);
+      return complain(w, "input %d lies outside its region", i);
   for (int32_t o = 0; o < what->outputs; ++o)
     if (what->output_bytes[o] % 4 != 0 ||
         !inside(
@@ -155,10 +155,10 @@ extern "C" int32_t quern_window_tensors(quern_window* w, const quern_tensors* wh
             {QUERN_OUTPUTS, 0,
              what->output_offset[o] + static_cast<uint64_t>(slots - 1) * what->output_stride, 0},
             what->output_bytes[o]))
-      return complain(w, "output %d lies outside its piece", o);
+      return complain(w, "output %d lies outside its region", o);
   if (what->workspace_bytes != 0 &&
       !inside(w, {QUERN_WORKSPACE, 0, what->workspace_offset, 0}, what->workspace_bytes))
-    return complain(w, "the workspace lies outside its piece");
+    return complain(w, "the workspace lies outside its region");
   w->tensors = *what;
   w->slots = slots;
   return 0;
@@ -177,17 +177,17 @@ extern "C" int32_t quern_window_before_call(quern_window* w, const quern_order* 
   for (int32_t i = 0; i < t.inputs; ++i)
     what.add(w->writable_inputs.address + t.input_offset[i], content_of(t, *order, i));
   for (int32_t o = 0; o < t.outputs; ++o)
-    what.add(w->pieces[QUERN_OUTPUTS].address + t.output_offset[o] +
+    what.add(w->regions[QUERN_OUTPUTS].address + t.output_offset[o] +
                  static_cast<uint64_t>(order->slot) * t.output_stride,
              t.output_bytes[o]);
   if (t.workspace_bytes != 0)
-    what.add(w->pieces[QUERN_WORKSPACE].address + t.workspace_offset,
+    what.add(w->regions[QUERN_WORKSPACE].address + t.workspace_offset,
              (t.workspace_bytes + 3) / 4 * 4);
   if (settle(w, quern::gpu::prepare(w->stream, what), "content and poison") < 0) return -1;
   if (w->calls == 0) w->started_ns = quern::gpu::clock_ns();
   if (change_some(w, *order) < 0) return -1;
-  if (w->how.flush_bytes != 0 &&
-      settle(w, quern::gpu::read_through(w->stream, w->flush, w->how.flush_bytes, w->sink),
+  if (w->settings.flush_bytes != 0 &&
+      settle(w, quern::gpu::read_through(w->stream, w->flush, w->settings.flush_bytes, w->sink),
              "flushing the cache") < 0)
     return -1;
   return settle(w, cudaEventRecord(w->before[static_cast<size_t>(w->calls)], w->stream),

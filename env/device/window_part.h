@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "env/device/desk_part.h"
+#include "env/device/context_part.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,9 +26,9 @@ enum {
   QUERN_MOST_PARAMETERS = 64
 };
 
-/// Where a pointer leads: bytes into a piece, further on by `stride` for every slot.
+/// Where a pointer leads: bytes into a region, further on by `stride` for every slot.
 struct quern_place {
-  int32_t piece;  ///< -1: null
+  int32_t region;  ///< -1: null
   int32_t reserved;
   uint64_t offset;
   uint64_t stride;
@@ -65,12 +65,12 @@ struct quern_tensors {
   int32_t inputs, outputs;
   /// Content of each input but for `key`, `stream` and `kind`, which every call has its own of.
   struct quern_content content[QUERN_MOST_TENSORS];
-  uint64_t input_offset[QUERN_MOST_TENSORS];  ///< in the piece of inputs
+  uint64_t input_offset[QUERN_MOST_TENSORS];  ///< in the region of inputs
   int32_t kinds[QUERN_MOST_ROUNDS][QUERN_MOST_TENSORS];
-  uint64_t output_offset[QUERN_MOST_TENSORS];  ///< in the piece of outputs, slot 0
+  uint64_t output_offset[QUERN_MOST_TENSORS];  ///< in the region of outputs, slot 0
   uint64_t output_bytes[QUERN_MOST_TENSORS];   ///< multiples of 4
   uint64_t output_stride;                      ///< from slot to slot
-  uint64_t workspace_bytes;                    ///< poisoned from its place in its piece on
+  uint64_t workspace_bytes;                    ///< poisoned from its place in its region on
   uint64_t workspace_offset;
 };
 
@@ -96,9 +96,9 @@ struct quern_window_settings {
   uint64_t gate_timeout_ns;  ///< how long the gate waits for the host; 0: no gate
 };
 
-/// Pieces by number: inputs (mapped for reading; the window itself writes them through another
+/// Regions by number: inputs (mapped for reading; the window itself writes them through another
 /// mapping), the side's own outputs, its workspace.
-enum { QUERN_INPUTS, QUERN_OUTPUTS, QUERN_WORKSPACE, QUERN_PIECES };
+enum { QUERN_INPUTS, QUERN_OUTPUTS, QUERN_WORKSPACE, QUERN_REGIONS };
 
 /// The last window that ended, by the clock of the process.
 struct quern_window_clocks {
@@ -132,31 +132,31 @@ int32_t quern_window_cause(const struct quern_window* w);
 /// The stream, a cudaStream_t.
 uint64_t quern_window_stream(const struct quern_window* w);
 
-/// Maps the allocation behind `fd` (which stays the caller's) as piece `piece`, in the place of the
-/// one that had this number. `hint`: where the address space is asked for it; 0: anywhere.
+/// Maps the allocation behind `fd` (which stays the caller's) as region `region`, in the place of
+/// the one that had this number. `hint`: where the address space is asked for it; 0: anywhere.
 /// `writable_hint`: the same for the window's own mapping of the inputs, since the one at `hint` is
 /// for reading only. Where both hints are one address there is one mapping, which kernels can
 /// write.
-int32_t quern_window_import(struct quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
+int32_t quern_window_import(struct quern_window* w, int32_t region, int32_t fd, uint64_t bytes,
                             uint64_t hint, uint64_t writable_hint);
 /// The same without any mapping that kernels can write, at `hint` or anywhere: for a process that
 /// gets its inputs from others, and must not change them.
-int32_t quern_window_import_to_read(struct quern_window* w, int32_t piece, int32_t fd,
+int32_t quern_window_import_to_read(struct quern_window* w, int32_t region, int32_t fd,
                                     uint64_t bytes, uint64_t hint);
 /// 0 where there is none.
-uint64_t quern_window_address(const struct quern_window* w, int32_t piece);
-int32_t quern_window_drop(struct quern_window* w, int32_t piece);
+uint64_t quern_window_address(const struct quern_window* w, int32_t region);
+int32_t quern_window_drop(struct quern_window* w, int32_t region);
 
 /// Loads device code in the place of what was loaded; names are the kernels' in the code. Globals
 /// of earlier code are gone.
 int32_t quern_window_load(struct quern_window* w, const void* cubin, const char* const* names,
                           int32_t count);
 int32_t quern_window_unload(struct quern_window* w);
-/// What a call does; copied. Every pointer must lie in a mapped piece.
+/// What a call does; copied. Every pointer must lie in a mapped region.
 int32_t quern_window_program(struct quern_window* w, const struct quern_step* steps, int32_t count,
                              const struct quern_parameter* parameters, int32_t parameter_count);
 
-/// What stands around the calls from now on; copied. Everything must lie in mapped pieces, outputs
+/// What stands around the calls from now on; copied. Everything must lie in mapped regions, outputs
 /// for `slots` slots.
 int32_t quern_window_tensors(struct quern_window* w, const struct quern_tensors* what,
                              int32_t slots);

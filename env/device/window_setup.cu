@@ -110,35 +110,35 @@ extern "C" uint64_t quern_window_stream(const quern_window* w) {
 
 namespace {
 
-/// Takes the allocation behind `fd` in the place of what the piece was.
-int32_t take_piece(quern_window* w, int32_t piece, int32_t fd,
-                   CUmemGenericAllocationHandle* handle) {
-  if (piece < 0 || piece >= QUERN_PIECES)
-    return complain(w, "piece %d, the limit is %d", piece, QUERN_PIECES - 1);
-  if (quern_window_drop(w, piece) < 0) return -1;
+/// Takes the allocation behind `fd` in the place of what the region was.
+int32_t take_region(quern_window* w, int32_t region, int32_t fd,
+                    CUmemGenericAllocationHandle* handle) {
+  if (region < 0 || region >= QUERN_REGIONS)
+    return complain(w, "region %d, the limit is %d", region, QUERN_REGIONS - 1);
+  if (quern_window_drop(w, region) < 0) return -1;
   return settle(w,
                 w->api->import_handle(handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                 "importing device memory");
 }
 
-int32_t map_piece(quern_window* w, int32_t piece, CUmemGenericAllocationHandle handle,
-                  uint64_t bytes, uint64_t hint, bool writable) {
+int32_t map_region(quern_window* w, int32_t region, CUmemGenericAllocationHandle handle,
+                   uint64_t bytes, uint64_t hint, bool writable) {
   const auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, hint, writable,
-                                            w->pieces[piece]);
+                                            w->regions[region]);
   if (e != CUDA_SUCCESS) (void)w->api->mem_release(handle);
   return settle(w, e, "mapping device memory");
 }
 
 }  // namespace
 
-extern "C" int32_t quern_window_import(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
+extern "C" int32_t quern_window_import(quern_window* w, int32_t region, int32_t fd, uint64_t bytes,
                                        uint64_t hint, uint64_t writable_hint) {
   CUmemGenericAllocationHandle handle = 0;
-  if (take_piece(w, piece, fd, &handle) < 0) return -1;
-  const bool read_only = piece == QUERN_INPUTS && (hint == 0 || hint != writable_hint);
-  if (map_piece(w, piece, handle, bytes, hint, !read_only) < 0) return -1;
-  if (piece == QUERN_INPUTS) w->writable_inputs = w->pieces[piece];
+  if (take_region(w, region, fd, &handle) < 0) return -1;
+  const bool read_only = region == QUERN_INPUTS && (hint == 0 || hint != writable_hint);
+  if (map_region(w, region, handle, bytes, hint, !read_only) < 0) return -1;
+  if (region == QUERN_INPUTS) w->writable_inputs = w->regions[region];
   if (!read_only) return 0;
   const auto e = quern::gpu::map_allocation(*w->api, w->device, handle, bytes, writable_hint, true,
                                             w->writable_inputs);
@@ -147,26 +147,26 @@ extern "C" int32_t quern_window_import(quern_window* w, int32_t piece, int32_t f
   return settle(w, e, "mapping device memory");
 }
 
-extern "C" int32_t quern_window_import_to_read(quern_window* w, int32_t piece, int32_t fd,
+extern "C" int32_t quern_window_import_to_read(quern_window* w, int32_t region, int32_t fd,
                                                uint64_t bytes, uint64_t hint) {
   CUmemGenericAllocationHandle handle = 0;
-  if (take_piece(w, piece, fd, &handle) < 0) return -1;
-  if (map_piece(w, piece, handle, bytes, hint, false) < 0) return -1;
+  if (take_region(w, region, fd, &handle) < 0) return -1;
+  if (map_region(w, region, handle, bytes, hint, false) < 0) return -1;
   // There is no other mapping, which quern_window_drop would take down.
-  if (piece == QUERN_INPUTS) w->writable_inputs = w->pieces[piece];
+  if (region == QUERN_INPUTS) w->writable_inputs = w->regions[region];
   return 0;
 }
 
-extern "C" uint64_t quern_window_address(const quern_window* w, int32_t piece) {
-  return piece < 0 || piece >= QUERN_PIECES ? 0 : w->pieces[piece].address;
+extern "C" uint64_t quern_window_address(const quern_window* w, int32_t region) {
+  return region < 0 || region >= QUERN_REGIONS ? 0 : w->regions[region].address;
 }
 
-extern "C" int32_t quern_window_drop(quern_window* w, int32_t piece) {
-  if (piece < 0 || piece >= QUERN_PIECES || w->pieces[piece].bytes == 0) return 0;
+extern "C" int32_t quern_window_drop(quern_window* w, int32_t region) {
+  if (region < 0 || region >= QUERN_REGIONS || w->regions[region].bytes == 0) return 0;
   if (settle(w, cudaStreamSynchronize(w->stream), "waiting for the device") < 0) return -1;
-  if (piece == QUERN_INPUTS && w->writable_inputs.address != w->pieces[piece].address)
+  if (region == QUERN_INPUTS && w->writable_inputs.address != w->regions[region].address)
     (void)quern::gpu::unmap_allocation(*w->api, w->writable_inputs);
-  (void)quern::gpu::unmap_allocation(*w->api, w->pieces[piece]);
+  (void)quern::gpu::unmap_allocation(*w->api, w->regions[region]);
   w->slots = 0;
   return 0;
 }
@@ -219,7 +219,7 @@ extern "C" int32_t quern_window_program(quern_window* w, const quern_step* steps
       if (given.bytes > sizeof given.raw)
         return complain(w, "step %d has a parameter of %u bytes", i, given.bytes);
       if (given.bytes == 0 && !inside(w, given.place, s.kind == QUERN_STEP_LAUNCH ? 0 : s.bytes))
-        return complain(w, "step %d has a pointer outside its piece", i);
+        return complain(w, "step %d has a pointer outside its region", i);
     }
     if (s.kind == QUERN_STEP_LAUNCH && !parameters_fit(w, s, parameters + s.first_parameter))
       return complain(w, "step %d: the compiled kernel has other parameters than its text", i);

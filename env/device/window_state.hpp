@@ -26,12 +26,12 @@ struct quern_window {
   uint32_t* gate_on_device = nullptr;
   uint32_t turn = 0;
   std::vector<cudaEvent_t> before, after, beside;
-  quern_window_settings how{};
+  quern_window_settings settings{};
   int32_t calls = 0;
   int32_t last_beside = 0;  // calls that have an event in `beside`: all up to this number
   uint64_t begun_ns = 0, started_ns = 0;  // by the clock of the process
   quern_window_clocks clocks{};
-  mapping pieces[QUERN_PIECES];
+  mapping regions[QUERN_REGIONS];
   mapping writable_inputs;
   quern_tensors tensors{};
   int32_t slots = 0;
@@ -92,21 +92,21 @@ inline int32_t settle(quern_window* w, CUresult e, const char* what) {
   return -1;
 }
 
-inline const mapping& piece_of(const quern_window* w, const quern_place& place) {
-  return w->pieces[place.piece];
+inline const mapping& region_of(const quern_window* w, const quern_place& place) {
+  return w->regions[place.region];
 }
 
-/// Whether `bytes` from the place on lie in its piece.
+/// Whether `bytes` from the place on lie in its region.
 inline bool inside(const quern_window* w, const quern_place& place, uint64_t bytes) {
-  if (place.piece < 0) return place.offset == 0 && bytes == 0;
-  if (place.piece >= QUERN_PIECES) return false;
-  const mapping& m = piece_of(w, place);
+  if (place.region < 0) return place.offset == 0 && bytes == 0;
+  if (place.region >= QUERN_REGIONS) return false;
+  const mapping& m = region_of(w, place);
   return m.bytes != 0 && place.offset <= m.bytes && bytes <= m.bytes - place.offset;
 }
 
 inline CUdeviceptr address_of(const quern_window* w, const quern_place& place, int64_t slot) {
-  if (place.piece < 0) return 0;
-  return piece_of(w, place).address + place.offset + static_cast<uint64_t>(slot) * place.stride;
+  if (place.region < 0) return 0;
+  return region_of(w, place).address + place.offset + static_cast<uint64_t>(slot) * place.stride;
 }
 
 }  // namespace quern::gpu

@@ -79,10 +79,10 @@ runner::gpu_call_request call_request(const device_instance& of, bool has_worksp
   std::copy(of.at.sizes.begin(), of.at.sizes.end(), r.size_values.begin());
   r.has_workspace = has_workspace ? 1 : 0;
   r.workspace_offset = workspace_offset;
-  const auto place = [&](const tensor_layout& layout, std::uint32_t piece, std::uint64_t offset,
+  const auto place = [&](const tensor_layout& layout, std::uint32_t region, std::uint64_t offset,
                          std::uint64_t stride) {
     runner::tensor_place p;
-    p.file = piece;
+    p.file = region;
     p.type = static_cast<std::uint32_t>(layout.type);
     p.offset = offset;
     p.stride = stride;

@@ -95,12 +95,12 @@ std::string message_layout() {
                       {"descriptor", descriptors[static_cast<int>(carried.descriptor)]}};
   };
   base::json layout;
-  layout["header"] = {QUERN_SIZE(header), QUERN_FIELD(header, what, "I"),
+  layout["header"] = {QUERN_SIZE(header), QUERN_FIELD(header, command_id, "I"),
                       QUERN_FIELD(header, ticket, "Q")};
   layout["reply"] = {QUERN_SIZE(reply), QUERN_FIELD(reply, ticket, "Q"),
-                     QUERN_FIELD(reply, how, "I"), QUERN_FIELD(reply, text, "")};
+                     QUERN_FIELD(reply, reply_outcome, "I"), QUERN_FIELD(reply, text, "")};
   layout["open"] = {QUERN_FIELD(gpu_open_request, device, "i")};
-  layout["import"] = {QUERN_FIELD(gpu_import_request, piece, "i"),
+  layout["import"] = {QUERN_FIELD(gpu_import_request, region, "i"),
                       QUERN_FIELD(gpu_import_request, bytes, "Q"),
                       QUERN_FIELD(gpu_import_request, hint, "Q"),
                       QUERN_FIELD(gpu_import_request, writable_hint, "Q")};
@@ -120,7 +120,7 @@ std::string message_layout() {
                      QUERN_FIELD(tensor_place, rank, "I"),
                      QUERN_FIELD(tensor_place, shape, "")};
   layout["window"] = {QUERN_FIELD(gpu_window_request, count, "i"),
-                      QUERN_FIELD(gpu_window_request, how, ""),
+                      QUERN_FIELD(gpu_window_request, settings, ""),
                       QUERN_FIELD(gpu_window_request, orders, "")};
   layout["order"] = {{"size", field(sizeof(quern_order), "")},
                      {"slot", field(offsetof(quern_order, slot), "i")}};
@@ -128,7 +128,7 @@ std::string message_layout() {
   layout["most_calls"] = max_window_calls;
   layout["window_clocks_at"] = window_clocks_at;
   layout["operators_with_text"] = operators_with_text;
-  layout["pieces"] = static_cast<int>(QUERN_PIECES);
+  layout["regions"] = static_cast<int>(QUERN_REGIONS);
   layout["commands"] = {
       {"script", rule(command::script)},           {"gpu_open", rule(command::gpu_open)},
       {"gpu_import", rule(command::gpu_import)},   {"gpu_tensors", rule(command::gpu_tensors)},
@@ -197,7 +197,7 @@ base::expected<gpu_link*> compiled_references::get(std::size_t i, const task& wh
   if (at.script_of == id) return &link;
   at.script_of.clear();
   if (auto taken = link.script(what.reference); !taken) {
-    const bool of_the_task = taken.error().what == runner_failure::kind::refused;
+    const bool of_the_task = taken.error().failure_kind == runner_failure::kind::refused;
     if (!of_the_task) at = {};
     return base::fail(of_the_task ? base::errc::invalid_argument : base::errc::unavailable,
                       "reference through torch.compile: {}", taken.error().text);
@@ -213,7 +213,7 @@ base::expected<gpu_link*> compiled_references::compiled(std::size_t i, const tas
     const auto told = link->call(call, compile_reference_s);
     if (told) return link;
     retire(i);
-    const bool refused = told.error().what == runner_failure::kind::refused;
+    const bool refused = told.error().failure_kind == runner_failure::kind::refused;
     if (!refused || last)
       return base::fail(refused ? base::errc::invalid_argument : base::errc::unavailable,
                         "reference through torch.compile: {}", told.error().text);

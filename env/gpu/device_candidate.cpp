@@ -7,7 +7,7 @@ namespace quern::env {
 
 finding explain_failure(gpu_runner_process& process, const runner_failure& failure,
                         const std::string& stage) {
-  switch (failure.what) {
+  switch (failure.failure_kind) {
     case runner_failure::kind::timeout: {
       (void)process.end();
       finding late{verdict_kind::timeout, stage, failure.text, std::nullopt};

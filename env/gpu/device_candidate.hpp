@@ -21,7 +21,7 @@ class device_candidate {
   /// Loads the code, which may run some of it.
   virtual finding load() = 0;
   /// Asks for the workspace, makes room for `slots` calls, says what a call is. Guards are set.
-  virtual finding prepare(device_desk& desk, lent_memory& memory, const device_instance& of,
+  virtual finding prepare(device_context& context, lent_memory& memory, const device_instance& of,
                           std::int32_t slots) = 0;
   /// What is to be seen of the process from outside after a window.
   virtual finding look() { return {}; }
@@ -32,7 +32,7 @@ class device_candidate {
   [[nodiscard]] virtual std::int64_t workspace_bytes() const = 0;
   [[nodiscard]] virtual gpu_link& link() = 0;
   /// Whose outputs it writes (lent_memory).
-  [[nodiscard]] virtual std::size_t seat() const = 0;
+  [[nodiscard]] virtual std::size_t output_buffer() const = 0;
   /// Whether its windows wait at the gate (timed_side::gated).
   [[nodiscard]] virtual bool gated() const = 0;
   /// Of a process of its own; null: it shares one with others, or nobody looks.

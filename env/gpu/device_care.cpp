@@ -16,18 +16,18 @@ constexpr double bandwidth_floor = 1e10;  // any device of the last ten years ha
 constexpr double turn_wait_s = 300;
 
 /// Writes, reads and compares on the device.
-std::optional<std::string> computes(device_desk& desk) {
-  auto piece = desk.allocate(tested_bytes);
-  if (!piece) return piece.error().message;
+std::optional<std::string> computes(device_context& context) {
+  auto allocation = context.allocate(tested_bytes);
+  if (!allocation) return allocation.error().message;
   for (const std::uint32_t word : {0x5a5a5a5aU, 0xa5a5a5a5U}) {
-    desk.set(piece->address(), piece->bytes(), word);
-    desk.check_pattern(piece->address(), piece->bytes(), word);
+    context.set(allocation->address(), allocation->bytes(), word);
+    context.check_pattern(allocation->address(), allocation->bytes(), word);
   }
-  const auto found = desk.wait();
+  const auto found = context.wait();
   if (!found) return found.error().message;
   for (const device_finding& one : *found)
     if (!one.clean()) return fmt::format("{} bytes were not what had been written", one.wrong);
-  const auto speed = desk.bandwidth(tested_bytes);
+  const auto speed = context.bandwidth(tested_bytes);
   if (!speed) return speed.error().message;
   if (*speed < bandwidth_floor)
     return fmt::format("memory moves at {:.1f} GB/s only", *speed * 1e-9);
@@ -36,14 +36,15 @@ std::optional<std::string> computes(device_desk& desk) {
 
 }  // namespace
 
-base::expected<device_care> device_care::begin(device_owner& owner, int gpu, device_desk& desk) {
+base::expected<device_care> device_care::begin(device_owner& owner, int gpu,
+                                               device_context& context) {
   device_care care(owner, gpu);
-  care.watch_ = device_watch(desk.facts().bus_id);
+  care.watch_ = device_watch(context.facts().bus_id);
   if (!care.watch_.problem().empty())
     base::log_info("evaluator", "GPU {}: clocks and faults are not known: {}", gpu,
                    care.watch_.problem());
   care.watch_.look_for_faults(care.quarantine_, care.now());
-  QUERN_TRY(care.free_at_first_, desk.free_bytes());
+  QUERN_TRY(care.free_at_first_, context.free_bytes());
   care.unaccounted_at_first_ = care.watch_.unaccounted_bytes();
   return care;
 }
@@ -53,30 +54,30 @@ void device_care::enter(quarantine_cause cause, std::string reason) {
 }
 
 base::status device_care::take_up() {
-  if (!owner_->desk().lost_context()) return {};
-  base::log_info("evaluator", "GPU {}: another lane's self-test ended the context: a new one",
+  if (!owner_->context().lost_cuda_context()) return {};
+  base::log_info("evaluator", "GPU {}: another lane's self-test ended the CUDA context: a new one",
                  gpu_);
   owner_->take_down();
-  auto desk = device_desk::open(gpu_);
-  if (!desk) {
+  auto context = device_context::open(gpu_);
+  if (!context) {
     // Nothing is there any more for an evaluation: a self-test comes first.
-    quarantine_.enter(quarantine_cause::context, desk.error().message, now());
-    return tl::make_unexpected(desk.error());
+    quarantine_.enter(quarantine_cause::context, context.error().message, now());
+    return tl::make_unexpected(context.error());
   }
-  owner_->set_up(std::move(*desk));
+  owner_->set_up(std::move(*context));
   return {};
 }
 
 std::optional<std::string> device_care::self_test() {
   owner_->take_down();
-  if (auto ended = device_desk::end_context(gpu_); !ended) return ended.error().message;
-  auto desk = device_desk::open(gpu_);
-  if (!desk) return desk.error().message;
-  const auto free = (*desk)->free_bytes();
+  if (auto ended = device_context::end_cuda_context(gpu_); !ended) return ended.error().message;
+  auto context = device_context::open(gpu_);
+  if (!context) return context.error().message;
+  const auto free = (*context)->free_bytes();
   if (!free) return free.error().message;
-  auto problem = computes(**desk);
+  auto problem = computes(**context);
   if (!problem) problem = memory_is_back(*free);
-  owner_->set_up(std::move(*desk));
+  owner_->set_up(std::move(*context));
   if (problem) return problem;
   if (auto fails = owner_->try_out()) return fails;
   device_quarantine seen;
@@ -115,7 +116,7 @@ void device_care::look_after(verdict& v, runner::cause why) {
   if (!turn || !turn->wait(turn_wait_s)) return;
   if (!take_up()) return;
   // An error of the context stays with it: everything on the device is made anew.
-  if (auto broken = computes(owner_->desk())) {
+  if (auto broken = computes(owner_->context())) {
     base::log_warn("evaluator", "GPU {}: {}; making a new context", gpu_, *broken);
     if (auto again = self_test())
       quarantine_.enter(quarantine_cause::context,

@@ -9,7 +9,7 @@
 #include "base/clock.hpp"
 #include "env/device/device_quarantine.hpp"
 #include "env/device/device_watch.hpp"
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/judge/judge.hpp"
 #include "env/runner/protocol.hpp"
 
@@ -19,12 +19,12 @@ namespace quern::env {
 class device_owner {
  public:
   virtual ~device_owner() = default;
-  /// The desk that is set up; not asked for between take_down() and set_up().
-  virtual device_desk& desk() = 0;
-  /// Ends everything that it has on the device, its desk too.
+  /// The context that is set up; not asked for between take_down() and set_up().
+  virtual device_context& context() = 0;
+  /// Ends everything that it has on the device, its context too.
   virtual void take_down() = 0;
-  /// Makes it anew around a new desk.
-  virtual void set_up(std::unique_ptr<device_desk> desk) = 0;
+  /// Makes it anew around a new context.
+  virtual void set_up(std::unique_ptr<device_context> context) = 0;
   /// Starts a runner there. Text: what does not work.
   virtual std::optional<std::string> try_out() = 0;
 };
@@ -32,9 +32,9 @@ class device_owner {
 /// Of one device. Not thread-safe.
 class device_care {
  public:
-  /// `owner` outlives it. To be made before its desk has taken memory: what is free now is what has
-  /// to be free after a self-test. Errors: the device cannot be asked.
-  static base::expected<device_care> begin(device_owner& owner, int gpu, device_desk& desk);
+  /// `owner` outlives it. To be made before its context has taken memory: what is free now is what
+  /// has to be free after a self-test. Errors: the device cannot be asked.
+  static base::expected<device_care> begin(device_owner& owner, int gpu, device_context& context);
 
   [[nodiscard]] device_watch& watch() { return watch_; }
   [[nodiscard]] device_quarantine& quarantine() { return quarantine_; }
@@ -43,8 +43,8 @@ class device_care {
   /// The device may not be used, for this cause.
   void enter(quarantine_cause cause, std::string reason);
 
-  /// By whoever has the device's turn, before the desk is used: another evaluator of this process
-  /// may have ended the context in a self-test. Error: it cannot be made anew.
+  /// By whoever has the device's turn, before the context is used: another evaluator of this
+  /// process may have ended the CUDA context in a self-test. Error: it cannot be made anew.
   base::status take_up();
   /// What an evaluation that used the device says about it; `why` of its last finding. The verdict
   /// becomes the host's where the driver blames the device.

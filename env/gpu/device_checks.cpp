@@ -14,7 +14,7 @@ namespace {
 
 constexpr double reference_check_s = 120;
 /// Of device memory for the outputs of one batch of calls of one side: this part of all, since
-/// every seat gets as much, and no more than that.
+/// every output buffer gets as much, and no more than that.
 constexpr std::uint64_t batch_part = 24, most_batch_memory = 8ULL << 30;
 
 finding check_trouble(std::string text) {
@@ -72,17 +72,18 @@ finding gpu_check::name_wrong(std::size_t call, std::size_t begin, std::size_t o
                               const device_finding& found) {
   const auto& at = r_.instance->at;
   const auto slot = static_cast<std::int64_t>(call - begin);
-  const slot_view got(r_.memory->outputs(r_.candidate->seat()), at.outputs, 1);
-  const slot_view want(r_.memory->outputs(r_.reference.seat), at.outputs, 1);
-  auto difference = read_difference(*r_.desk, at.outputs[output], got.at(output, slot),
+  const slot_view got(r_.memory->outputs(r_.candidate->output_buffer()), at.outputs, 1);
+  const slot_view want(r_.memory->outputs(r_.reference.output_buffer), at.outputs, 1);
+  auto difference = read_difference(*r_.context, at.outputs[output], got.at(output, slot),
                                     want.at(output, slot), found.first);
   const std::string where =
       fmt::format("{} ({}, {}; {} of {} elements)", describe(difference), size_text(at),
                   calls_[call].name, found.wrong, at.outputs[output].elements);
   // What the call before should have given, or right when the content came first?
   if (call > begin) {
-    r_.desk->compare(got.at(output, slot), want.at(output, slot - 1), at.outputs[output], r_.limit);
-    if (auto matches = r_.desk->wait(); matches && matches->front().clean())
+    r_.context->compare(got.at(output, slot), want.at(output, slot - 1), at.outputs[output],
+                        r_.limit);
+    if (auto matches = r_.context->wait(); matches && matches->front().clean())
       return {verdict_kind::hack, std::string(name_of(hack_kind::stale_output)),
               "a call delivered the result of the call before: " + where, std::move(difference)};
   }
@@ -95,19 +96,19 @@ finding gpu_check::name_wrong(std::size_t call, std::size_t begin, std::size_t o
 finding gpu_check::compare(std::size_t begin, std::size_t end) {
   const auto& at = r_.instance->at;
   const auto slots = static_cast<std::int64_t>(end - begin);
-  const slot_view got(r_.memory->outputs(r_.candidate->seat()), at.outputs, slots);
-  const slot_view want(r_.memory->outputs(r_.reference.seat), at.outputs, slots);
+  const slot_view got(r_.memory->outputs(r_.candidate->output_buffer()), at.outputs, slots);
+  const slot_view want(r_.memory->outputs(r_.reference.output_buffer), at.outputs, slots);
   for (std::int64_t s = 0; s < slots; ++s)
     for (std::size_t o = 0; o < at.outputs.size(); ++o)
-      r_.desk->compare(
+      r_.context->compare(
           got.at(o, s), want.at(o, s), at.outputs[o],
           limit_of(calls_[begin + static_cast<std::size_t>(s)].order, *r_.instance, r_.limit));
-  const std::size_t around_outputs = got.check_guards(*r_.desk);
+  const std::size_t around_outputs = got.check_guards(*r_.context);
   const std::size_t guards =
       around_outputs +
-      check_workspace_guards(*r_.desk, r_.memory->workspace(),
+      check_workspace_guards(*r_.context, r_.memory->workspace(),
                              static_cast<std::uint64_t>(r_.candidate->workspace_bytes()));
-  auto found = r_.desk->wait();
+  auto found = r_.context->wait();
   if (!found) return check_trouble(found.error().message);
   const std::size_t outputs = at.outputs.size();
   for (std::size_t i = 0; i + guards < found->size(); ++i)
@@ -126,16 +127,16 @@ finding gpu_check::compare(std::size_t begin, std::size_t end) {
 finding gpu_check::batch(std::size_t begin, std::size_t end) {
   const auto slots = static_cast<std::int32_t>(end - begin);
   window_order order;
-  order.how = timed_window_settings(*r_.desk);
+  order.settings = timed_window_settings(*r_.context);
   // As in windows that are timed: whatever in a call waits for the device would wait for the gate.
-  if (!r_.candidate->gated()) order.how.gate_timeout_ns = 0;
+  if (!r_.candidate->gated()) order.settings.gate_timeout_ns = 0;
   for (std::size_t c = begin; c < end; ++c) {
     order.calls.push_back(calls_[c].order);
     order.calls.back().slot = static_cast<std::int32_t>(c - begin);
   }
   {
     const part_clock clock(r_.parts, gpu_part::prepare);
-    if (auto f = r_.candidate->prepare(*r_.desk, *r_.memory, *r_.instance, slots); !f.ok())
+    if (auto f = r_.candidate->prepare(*r_.context, *r_.memory, *r_.instance, slots); !f.ok())
       return f;
   }
   answered<window_times> ran;
@@ -148,7 +149,7 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
   if (auto f = r_.candidate->look(); !f.ok()) return f;
   std::optional<part_clock> clock(std::in_place, r_.parts, gpu_part::check_reference);
   auto& reference = *r_.reference.link;
-  auto told = r_.memory->lend(reference, r_.reference.seat);
+  auto told = r_.memory->lend(reference, r_.reference.output_buffer);
   if (told) told = reference.tensors(r_.instance->tensors, slots);
   if (told) told = reference.call(call_request(*r_.instance, false));
   if (told)
@@ -156,7 +157,7 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
       told = tl::make_unexpected(std::move(window).error());
   if (told) told = reference.deliver(reference_check_s);
   if (!told) {
-    const bool of_the_task = told.error().what == runner_failure::kind::refused;
+    const bool of_the_task = told.error().failure_kind == runner_failure::kind::refused;
     return {of_the_task ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
             "reference: " + told.error().text, std::nullopt};
   }
@@ -167,7 +168,8 @@ finding gpu_check::batch(std::size_t begin, std::size_t end) {
 finding gpu_check::run(std::vector<check_result>& checks) {
   draw();
   const std::uint64_t stride = r_.instance->outputs.stride();
-  const auto batch_memory = std::min(most_batch_memory, r_.desk->facts().memory_bytes / batch_part);
+  const auto batch_memory =
+      std::min(most_batch_memory, r_.context->facts().memory_bytes / batch_part);
   const auto fitting = std::clamp<std::uint64_t>(batch_memory / std::max<std::uint64_t>(stride, 1),
                                                  2, runner::max_window_calls);
   finding f;

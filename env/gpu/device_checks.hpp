@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "env/gpu/desk.hpp"
 #include "env/gpu/device_candidate.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/gpu/lent_memory.hpp"
 #include "env/gpu/parts.hpp"
 
@@ -17,12 +17,12 @@ namespace quern::env {
 inline constexpr int planted_calls_hidden = 8, planted_calls_timed = 20;
 
 struct gpu_check_request {
-  device_desk* desk = nullptr;
+  device_context* context = nullptr;
   lent_memory* memory = nullptr;
   const device_instance* instance = nullptr;
   tolerance limit;
   device_candidate* candidate = nullptr;
-  seated_runner reference;  ///< it has the task's script
+  bound_runner reference;  ///< it has the task's script
   std::uint64_t secret = 0;
   int planted_calls = planted_calls_hidden;
   /// Seconds that the candidate may take for all calls of the check.

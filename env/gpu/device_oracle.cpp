@@ -28,7 +28,7 @@ struct oracle_call {
   bool in_f64 = false;
   bool makes_inputs = true;  ///< by the orders; else they stay as they are
   bool delivers = true;
-  std::uint64_t behind = 0;  ///< bytes of the piece of outputs before this call's
+  std::uint64_t behind = 0;  ///< bytes of the region of outputs before this call's
 };
 
 /// The instance with floating outputs as f64.
@@ -77,7 +77,7 @@ class device_oracle final : public reference_oracle {
 
   evaluator_options options_;
   std::unique_ptr<spawner> children_;
-  std::unique_ptr<device_desk> desk_;
+  std::unique_ptr<device_context> context_;
   std::optional<lent_memory> memory_;
   gpu_reference_start start_;
   std::unique_ptr<gpu_reference_process> process_;
@@ -96,16 +96,16 @@ base::status device_oracle::open() {
   const auto mode = options_.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_CHECK(admit(probe_host(), mode, sandboxed_code::on_gpu));
   QUERN_TRY(children_, spawner::create(mode));
-  QUERN_TRY(desk_, device_desk::open(options_.gpu));
-  memory_.emplace(*desk_, 1, 1);
+  QUERN_TRY(context_, device_context::open(options_.gpu));
+  memory_.emplace(*context_, 1, 1);
   start_.program = options_.reference_program;
   start_.library = base::program_folder() / "libquern_cuda.so";
-  QUERN_TRY(start_.access, gpu_sandbox_paths(desk_->facts().bus_id));
+  QUERN_TRY(start_.access, gpu_sandbox_paths(context_->facts().bus_id));
   return {};
 }
 
 base::expected<device_lock> device_oracle::take_device() const {
-  QUERN_TRY(auto lock, device_lock::open(desk_->facts().bus_id, device_lock::use::busy));
+  QUERN_TRY(auto lock, device_lock::open(context_->facts().bus_id, device_lock::use::busy));
   const base::steady_clock clock;
   const auto patience_ns = static_cast<base::nanoseconds_t>(oracle_device_wait_s * 1e9);
   if (!lock.take_before(clock.now_ns() + patience_ns, clock))
@@ -147,7 +147,7 @@ base::expected<window_times> device_oracle::perform(const task& what, const devi
   }
   window_order order;
   order.calls.assign(orders.begin(), orders.end());
-  order.how = timed_window_settings(*desk_);
+  order.settings = timed_window_settings(*context_);
   window_times times;
   auto told = memory_->lend(*link, 0);
   if (told) told = link->tensors(tensors, slots);
@@ -174,7 +174,7 @@ base::expected<std::vector<tensor_bytes>> device_oracle::run(const task& what,
   if (in_f64) of = widened_outputs(of);
   QUERN_CHECK(memory_->reserve(of.needs(1, 0)));
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    QUERN_CHECK(desk_->write(memory_->inputs() + of.inputs.offset(i), inputs[i]));
+    QUERN_CHECK(context_->write(memory_->inputs() + of.inputs.offset(i), inputs[i]));
   order_maker orders(1);
   const quern_order one[] = {orders.fresh(0, 0)};
   QUERN_TRY(const auto times, perform(what, of, {in_f64, false, true, 0}, one, 1));
@@ -182,7 +182,7 @@ base::expected<std::vector<tensor_bytes>> device_oracle::run(const task& what,
   std::vector<tensor_bytes> outputs;
   for (std::size_t o = 0; o < of.at.outputs.size(); ++o) {
     outputs.emplace_back(static_cast<std::size_t>(of.at.outputs[o].bytes));
-    QUERN_CHECK(desk_->read(outputs.back(), memory_->outputs(0) + of.outputs.offset(o)));
+    QUERN_CHECK(context_->read(outputs.back(), memory_->outputs(0) + of.outputs.offset(o)));
   }
   return outputs;
 }
@@ -216,8 +216,9 @@ base::expected<double> device_oracle::worst_error(std::uint64_t got, std::uint64
   // The device counts what is beyond a tolerance; many tolerances tell where the worst element is.
   const auto least_clean = [&](const std::vector<double>& scales) -> base::expected<std::size_t> {
     for (const double s : scales)
-      desk_->compare(got, want, layout, {s * limit.atol, s * limit.rtol}, is_floating(layout.type));
-    QUERN_TRY(const auto found, desk_->wait());
+      context_->compare(got, want, layout, {s * limit.atol, s * limit.rtol},
+                        is_floating(layout.type));
+    QUERN_TRY(const auto found, context_->wait());
     std::size_t i = 0;
     while (i < found.size() && !found[i].clean())
       ++i;
@@ -265,12 +266,12 @@ base::expected<std::vector<output_judgement>> device_oracle::judge_case(const ta
     const auto& layout = of.at.outputs[o];
     output_judgement one;
     QUERN_TRY(one.worst_error, worst_error(got.at(o, 0), want.at(o, 0), layout, what.tolerance));
-    desk_->same_bits(got.at(o, 0), got.at(o, 1), layout);
+    context_->same_bits(got.at(o, 0), got.at(o, 1), layout);
     // What is infinite or NaN is farther from 0 than any finite number. The f64 result has served.
-    desk_->set(want.at(o, 0), (static_cast<std::uint64_t>(layout.bytes) + 3) & ~3ULL, 0);
-    desk_->compare(got.at(o, 0), want.at(o, 0), layout,
-                   {is_floating(layout.type) ? std::numeric_limits<double>::max() : 0, 0});
-    QUERN_TRY(const auto found, desk_->wait());
+    context_->set(want.at(o, 0), (static_cast<std::uint64_t>(layout.bytes) + 3) & ~3ULL, 0);
+    context_->compare(got.at(o, 0), want.at(o, 0), layout,
+                      {is_floating(layout.type) ? std::numeric_limits<double>::max() : 0, 0});
+    QUERN_TRY(const auto found, context_->wait());
     one.repeats = found[0].clean();
     one.finite = !is_floating(layout.type) || found[1].clean();
     result.push_back(one);
@@ -280,11 +281,12 @@ base::expected<std::vector<output_judgement>> device_oracle::judge_case(const ta
 
 machine_peak device_oracle::peak(const task_instance& at) {
   if (bandwidth_ == 0)
-    if (const auto measured = desk_->bandwidth(oracle_bandwidth_footprint)) bandwidth_ = *measured;
+    if (const auto measured = context_->bandwidth(oracle_bandwidth_footprint))
+      bandwidth_ = *measured;
   machine_peak result;
   // Unknown: no time is too short for the traffic.
   result.bytes_per_s = bandwidth_ > 0 ? bandwidth_ : std::numeric_limits<double>::infinity();
-  result.flops_per_s = flops_at_best(desk_->facts(), at);
+  result.flops_per_s = flops_at_best(context_->facts(), at);
   return result;
 }
 

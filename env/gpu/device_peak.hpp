@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "env/device/desk_part.h"
+#include "env/device/context_part.h"
 #include "env/tensor_task/task_instance.hpp"
 
 namespace quern::env {
 
 /// Operations a second beyond what any kernel for this instance reaches, since a floor must not
 /// accuse one that is merely very good: with tensor cores whatever the type, but for f64.
-inline double flops_at_best(const quern_desk_facts& device, const task_instance& at) {
+inline double flops_at_best(const quern_context_facts& device, const task_instance& at) {
   // Multiply-adds of one multiprocessor a clock, times two, times 2 GHz; f64 with tensor cores.
   constexpr double of_multiprocessor = 8.2e12, of_multiprocessor_f64 = 0.55e12;
   const bool wide = std::any_of(at.inputs.begin(), at.inputs.end(),
@@ -20,7 +20,7 @@ inline double flops_at_best(const quern_desk_facts& device, const task_instance&
 
 /// What the arithmetic units for the task's types do, operations a second: for people, who compare
 /// with what a good kernel reaches. f32 without tensor cores, since TF32 is not f32.
-inline double usual_flops(const quern_desk_facts& device, const task_instance& at) {
+inline double usual_flops(const quern_context_facts& device, const task_instance& at) {
   // Multiply-adds of one multiprocessor a clock, times two, times 1.8 GHz.
   constexpr double half = 3.7e12, single = 0.46e12, wide = 0.24e12;
   const auto any = [&](auto is) {

@@ -26,7 +26,7 @@ constexpr double window_ns = 1.2e6;
 /// of it is known to ten microseconds.
 constexpr double ungated_window_ns = 1.7e6;
 constexpr std::int64_t least_calls = 2;
-/// Of device memory for the outputs of one window, all seats.
+/// Of device memory for the outputs of one window, all output buffers.
 constexpr std::uint64_t slot_memory = 12ULL << 30;
 constexpr double baseline_wall_s = 60, wake_up_wall_s = 10;
 /// A window that took long is no reason to wait for ever for the next.
@@ -45,7 +45,7 @@ class device_sides final : public timed_sides, private single_windows {
       : r_(r),
         orders_(r.secret),
         turns_(r.secret, "order of windows"),
-        runners_(r.protocol.how == aggregation::paired_log_ratio
+        runners_(r.protocol.statistic == aggregation::paired_log_ratio
                      ? std::max(r.baseline.runners.size(), r.candidate.runners.size())
                      : 1) {}
 
@@ -70,14 +70,14 @@ class device_sides final : public timed_sides, private single_windows {
   finding set_up(std::int64_t slots);
   finding look_at_guards();
   finding failed_by_candidate(std::size_t runner, const runner_failure& failure);
-  [[nodiscard]] std::size_t index_of(const seated_runner& candidate) const {
+  [[nodiscard]] std::size_t index_of(const bound_runner& candidate) const {
     const auto& all = r_.candidate.runners;
-    return static_cast<std::size_t>(std::ranges::find(all, candidate.link, &seated_runner::link) -
+    return static_cast<std::size_t>(std::ranges::find(all, candidate.link, &bound_runner::link) -
                                     all.begin());
   }
-  finding window(bool candidate, const seated_runner& runner, double& per_call_ns);
+  finding window(bool candidate, const bound_runner& runner, double& per_call_ns);
   void draw_calls() { order_.calls = draw_timed_calls(orders_, turns_, *r_.instance, slots_); }
-  finding check(const seated_runner& candidate, const seated_runner& baseline);
+  finding check(const bound_runner& candidate, const bound_runner& baseline);
   std::unique_ptr<device_quiet::hold> hush();
   [[nodiscard]] double expected_call_ns(const window_pair& times) const;
   [[nodiscard]] process_pairs reference_first(const timed_lists& times) const;
@@ -107,7 +107,8 @@ finding device_sides::set_up(std::int64_t slots) {
   for (const auto* side : {&r_.candidate, &r_.baseline})
     for (std::size_t i = 0; i < side->runners.size(); ++i) {
       const auto& runner = side->runners[i];
-      slot_view(r_.memory->outputs(runner.seat), d.at.outputs, slots).set_guards(*r_.desk);
+      slot_view(r_.memory->outputs(runner.output_buffer), d.at.outputs, slots)
+          .set_guards(*r_.context);
       quern_tensors tensors = d.tensors;
       // Poison takes time: the same on both sides, whoever uses the workspace.
       tensors.workspace_bytes = is_on(check_layer::poison) ? std::max(r_.baseline.workspace_bytes,
@@ -115,8 +116,8 @@ finding device_sides::set_up(std::int64_t slots) {
                                                            : 0;
       const auto& beside = r_.candidate.runners[i % r_.candidate.runners.size()];
       auto done = side == &r_.candidate
-                      ? r_.memory->lend(*runner.link, runner.seat)
-                      : r_.memory->lend_as(*runner.link, runner.seat, *beside.link);
+                      ? r_.memory->lend(*runner.link, runner.output_buffer)
+                      : r_.memory->lend_as(*runner.link, runner.output_buffer, *beside.link);
       if (done) done = runner.link->tensors(tensors, static_cast<std::int32_t>(slots));
       if (done) continue;
       if (side == &r_.baseline) return host_trouble("baseline: " + done.error().text);
@@ -131,13 +132,13 @@ finding device_sides::failed_by_candidate(std::size_t runner, const runner_failu
   return {verdict_kind::runtime_error, "", failure.text, std::nullopt};
 }
 
-finding device_sides::window(bool candidate, const seated_runner& runner, double& per_call_ns) {
+finding device_sides::window(bool candidate, const bound_runner& runner, double& per_call_ns) {
   const auto& side = candidate ? r_.candidate : r_.baseline;
   const double expected_s =
       std::min(candidate_wall_ns_ * static_cast<double>(slots_) * 1e-9, longest_expected_s);
-  order_.how = timed_window_settings(*r_.desk);
-  if (!side.gated) order_.how.gate_timeout_ns = 0;
-  if (!r_.protocol.flushes_l2) order_.how.flush_bytes = 0;
+  order_.settings = timed_window_settings(*r_.context);
+  if (!side.gated) order_.settings.gate_timeout_ns = 0;
+  if (!r_.protocol.flushes_l2) order_.settings.flush_bytes = 0;
   answered<window_times> times;
   // Both sides are awake, or what a message takes would differ.
   const double awake_s = r_.candidate.gated ? 0 : awake_for_windows_s();
@@ -176,23 +177,24 @@ finding device_sides::window(bool candidate, const seated_runner& runner, double
   return {};
 }
 
-finding device_sides::check(const seated_runner& candidate, const seated_runner& baseline) {
+finding device_sides::check(const bound_runner& candidate, const bound_runner& baseline) {
   stage_clock clock(result_.seconds.compare);
   const auto& at = r_.instance->at;
-  const slot_view got(r_.memory->outputs(candidate.seat), at.outputs, slots_);
-  const slot_view want(r_.memory->outputs(baseline.seat), at.outputs, slots_);
+  const slot_view got(r_.memory->outputs(candidate.output_buffer), at.outputs, slots_);
+  const slot_view want(r_.memory->outputs(baseline.output_buffer), at.outputs, slots_);
   for (std::int64_t s = 0; s < slots_; ++s)
     for (std::size_t o = 0; o < at.outputs.size(); ++o)
-      r_.desk->compare(got.at(o, s), want.at(o, s), at.outputs[o],
-                       limit_of(order_.calls[static_cast<std::size_t>(s)], *r_.instance, r_.limit));
-  auto found = r_.desk->wait();
+      r_.context->compare(
+          got.at(o, s), want.at(o, s), at.outputs[o],
+          limit_of(order_.calls[static_cast<std::size_t>(s)], *r_.instance, r_.limit));
+  auto found = r_.context->wait();
   if (!found) return host_trouble(found.error().message);
   for (std::size_t i = 0; i < found->size(); ++i) {
     if ((*found)[i].clean() || !is_on(check_layer::values)) continue;
     const auto& layout = at.outputs[i % at.outputs.size()];
     const auto& order = order_.calls[i / at.outputs.size()];
     const auto slot = static_cast<std::int64_t>(i / at.outputs.size());
-    auto difference = read_difference(*r_.desk, layout, got.at(i % at.outputs.size(), slot),
+    auto difference = read_difference(*r_.context, layout, got.at(i % at.outputs.size(), slot),
                                       want.at(i % at.outputs.size(), slot), (*found)[i].first);
     auto text = fmt::format(
         "a timed call is wrong, though the checks before were right: {} ({}{}; {} of {} elements)",
@@ -242,9 +244,9 @@ std::unique_ptr<device_quiet::hold> device_sides::hush() {
 /// What the timed calls wrote beside their outputs, over all windows.
 finding device_sides::look_at_guards() {
   for (const auto& runner : r_.candidate.runners)
-    slot_view(r_.memory->outputs(runner.seat), r_.instance->at.outputs, slots_)
-        .check_guards(*r_.desk);
-  auto found = r_.desk->wait();
+    slot_view(r_.memory->outputs(runner.output_buffer), r_.instance->at.outputs, slots_)
+        .check_guards(*r_.context);
+  auto found = r_.context->wait();
   if (!found) return host_trouble(found.error().message);
   for (const device_finding& one : *found)
     if (!one.clean() && is_on(check_layer::guards))
@@ -297,14 +299,14 @@ process_pairs device_sides::reference_first(const timed_lists& times) const {
 gpu_timing_result device_sides::measure() {
   const base::steady_clock clock;
   timing_session session(*this, r_.protocol, r_.budget_s, turns_, clock);
-  result_.what = session.run();
+  result_.outcome = session.run();
   if (r_.protocol.order == call_order::random_pairs)
     result_.runs = charged(std::move(session.times().pairs), charges_, slots_,
                            clocks_.knows() ? clocks_.around_ns() : 0,
-                           r_.protocol.how == aggregation::paired_log_ratio, r_.limits);
-  else if (result_.what.ok())
+                           r_.protocol.statistic == aggregation::paired_log_ratio, r_.limits);
+  else if (result_.outcome.ok())
     result_.runs.push_back(reference_first(session.times()));
-  if (result_.what.ok()) result_.what = look_at_guards();
+  if (result_.outcome.ok()) result_.outcome = look_at_guards();
   std::vector<double> refs, cands;
   for (const auto& run : result_.runs)
     for (const auto& times : run) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "env/gpu/calls.hpp"
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/gpu/lent_memory.hpp"
 #include "env/gpu/link.hpp"
 #include "env/gpu/process_memory.hpp"
@@ -23,7 +23,7 @@ namespace quern::env {
 /// One side: its runners take turns, and each has the code loaded and the call or program set for
 /// the instance.
 struct timed_side {
-  std::vector<seated_runner> runners;
+  std::vector<bound_runner> runners;
   /// Results are written to the outputs after a window, when asked for: of references alone. A
   /// candidate would have the time for nothing.
   bool delivers = false;
@@ -35,7 +35,7 @@ struct timed_side {
 };
 
 struct gpu_timing_request {
-  device_desk* desk = nullptr;
+  device_context* context = nullptr;
   lent_memory* memory = nullptr;
   const device_instance* instance = nullptr;
   tolerance limit;
@@ -68,7 +68,7 @@ struct gpu_timing_seconds {
 };
 
 struct gpu_timing_result {
-  finding what;
+  finding outcome;
   /// The candidate's runner whose question failed, and how; `what` is then the caller's to say.
   std::optional<std::size_t> failed_runner;
   runner_failure failure;

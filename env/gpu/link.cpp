@@ -65,9 +65,9 @@ answered<void> gpu_link::open(int device, double wall_s, runner::gpu_open_stage 
       link_.ask(runner::command::gpu_open, bytes_of_message(body), -1, within(wall_s), nullptr));
 }
 
-answered<void> gpu_link::import(std::int32_t piece, int fd, std::uint64_t bytes, std::uint64_t hint,
-                                std::uint64_t writable_hint) {
-  const runner::gpu_import_request body{piece, 0, bytes, hint, writable_hint};
+answered<void> gpu_link::import(std::int32_t region, int fd, std::uint64_t bytes,
+                                std::uint64_t hint, std::uint64_t writable_hint) {
+  const runner::gpu_import_request body{region, 0, bytes, hint, writable_hint};
   return without_value(link_.ask(runner::command::gpu_import, bytes_of_message(body), fd,
                                  within(setting_up_s), nullptr));
 }
@@ -154,7 +154,7 @@ answered<window_times> gpu_link::window(const window_order& what, double wall_s,
                                         runner::max_window_calls));
   runner::gpu_window_request body;
   body.count = static_cast<std::int32_t>(what.calls.size());
-  body.how = what.how;
+  body.settings = what.settings;
   std::copy(what.calls.begin(), what.calls.end(), body.orders.begin());
   const auto bytes =
       bytes_of_message(body).first(runner::gpu_window_request::bytes_for(what.calls.size()));

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/runner/gpu_protocol.hpp"
 #include "env/runner/link.hpp"
 
 namespace quern::env {
 
-/// What a call of the device-only form does, with pointers as places in pieces.
+/// What a call of the device-only form does, with pointers as places in regions.
 struct device_program {
   std::vector<quern_step> steps;
   std::vector<quern_parameter> parameters;
@@ -21,7 +21,7 @@ struct device_program {
 
 struct window_order {
   std::vector<quern_order> calls;
-  quern_window_settings how{};
+  quern_window_settings settings{};
 };
 
 /// One window as both clocks saw it.
@@ -32,9 +32,9 @@ struct window_times {
   quern_window_clocks inside{};
 };
 
-/// A shared piece as a runner has it mapped; kept by lent_memory.
-struct piece_mapping {
-  std::uint64_t making = 0;       ///< of the piece; 0: not mapped
+/// A shared region as a runner has it mapped; kept by lent_memory.
+struct region_mapping {
+  std::uint64_t making = 0;       ///< of the region; 0: not mapped
   std::uint64_t at = 0;           ///< address that was asked for
   std::uint64_t writable_at = 0;  ///< the same where the runner writes content of inputs
 };
@@ -49,9 +49,9 @@ class gpu_link {
 
   answered<void> open(int device, double wall_s,
                       runner::gpu_open_stage stage = runner::gpu_open_stage::all);
-  /// The allocation behind `fd` (device_piece), which stays the caller's. Hints: see
+  /// The allocation behind `fd` (device_allocation), which stays the caller's. Hints: see
   /// quern_window_import.
-  answered<void> import(std::int32_t piece, int fd, std::uint64_t bytes, std::uint64_t hint = 0,
+  answered<void> import(std::int32_t region, int fd, std::uint64_t bytes, std::uint64_t hint = 0,
                         std::uint64_t writable_hint = 0);
   answered<void> tensors(const quern_tensors& what, std::int32_t slots);
   /// Device code in [offset, offset + bytes) of the file.
@@ -74,16 +74,16 @@ class gpu_link {
   answered<void> deliver(double wall_s);
   answered<void> drop();
 
-  std::array<piece_mapping, QUERN_PIECES> mapped{};
+  std::array<region_mapping, QUERN_REGIONS> mapped{};
 
  private:
   runner_link link_;
 };
 
 /// A runner and the outputs that are its own (lent_memory).
-struct seated_runner {
+struct bound_runner {
   gpu_link* link = nullptr;
-  std::size_t seat = 0;
+  std::size_t output_buffer = 0;
 };
 
 }  // namespace quern::env

@@ -6,18 +6,18 @@
 namespace quern::env {
 
 process_memory::question::question(process_memory* of, std::uint64_t others)
-    : of_(of), others_(others) {
-  if (of_ == nullptr) return;
-  seen_ = of_->quiet_.now();
-  before_ = of_->free_bytes_();
+    : memory_(of), others_(others) {
+  if (memory_ == nullptr) return;
+  seen_ = memory_->quiet_.now();
+  before_ = memory_->free_bytes_();
 }
 
 process_memory::question::~question() {
-  if (of_ == nullptr) return;
-  const std::uint64_t after = of_->free_bytes_();
+  if (memory_ == nullptr) return;
+  const std::uint64_t after = memory_->free_bytes_();
   // A question that takes seconds has several contexts made beside it.
-  const auto contexts = device_quiet::disturbers_between(seen_, of_->quiet_.now());
-  of_->count(before_, after, others_ + contexts * of_->context_);
+  const auto contexts = device_quiet::disturbers_between(seen_, memory_->quiet_.now());
+  memory_->count(before_, after, others_ + contexts * memory_->context_);
 }
 
 void process_memory::count(std::uint64_t before, std::uint64_t after, std::uint64_t others) {

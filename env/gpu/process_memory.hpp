@@ -31,7 +31,7 @@ class process_memory {
     question& operator=(const question&) = delete;
 
    private:
-    process_memory* of_;  ///< null: nobody looks
+    process_memory* memory_;  ///< null: nobody looks
     std::uint64_t others_, before_ = 0;
     device_quiet::look seen_;
   };

@@ -50,91 +50,91 @@ void device_quiet::give_up(grip& lock) {
   lock.reset();
 }
 
-device_quiet::hold::hold(device_quiet& of) : of_(of) {
+device_quiet::hold::hold(device_quiet& of) : quiet_(of) {
   {
-    std::unique_lock lock(of_.guard_);
-    ++of_.holds_;
-    of_.changed_.wait(lock, [&] { return of_.disturbing_ == 0; });
-    for (interruptible* one : of_.interruptibles_)
-      one->stand_still();
+    std::unique_lock lock(quiet_.guard_);
+    ++quiet_.holds_;
+    quiet_.changed_.wait(lock, [&] { return quiet_.disturbing_ == 0; });
+    for (interruptible* one : quiet_.interruptibles_)
+      one->pause();
   }
-  among_all_ = of_.take(device_lock::share::alone);
+  among_all_ = quiet_.take(device_lock::share::alone);
 }
 
 device_quiet::hold::~hold() {
-  of_.give_up(among_all_);
-  const std::lock_guard lock(of_.guard_);
-  if (--of_.holds_ == 0)
-    for (interruptible* one : of_.interruptibles_)
-      one->go_on();
-  of_.changed_.notify_all();
+  quiet_.give_up(among_all_);
+  const std::lock_guard lock(quiet_.guard_);
+  if (--quiet_.holds_ == 0)
+    for (interruptible* one : quiet_.interruptibles_)
+      one->resume();
+  quiet_.changed_.notify_all();
 }
 
-device_quiet::interruptible::interruptible(device_quiet& of, std::function<void(bool)> stand)
-    : of_(of), stand_(std::move(stand)) {
+device_quiet::interruptible::interruptible(device_quiet& of, std::function<void(bool)> set_paused)
+    : quiet_(of), set_paused_(std::move(set_paused)) {
   constexpr auto step = std::chrono::milliseconds(5);
-  std::unique_lock lock(of_.guard_);
+  std::unique_lock lock(quiet_.guard_);
   for (;;) {
-    of_.changed_.wait(lock, [&] { return of_.holds_ == 0; });
+    quiet_.changed_.wait(lock, [&] { return quiet_.holds_ == 0; });
     // With the guard held it must not wait for another evaluator: a hold here would wait for both.
-    if (of_.try_take_shared(among_all_)) break;
-    of_.changed_.wait_for(lock, step);
+    if (quiet_.try_take_shared(among_all_)) break;
+    quiet_.changed_.wait_for(lock, step);
   }
-  ++of_.epoch_;
-  ++of_.begun_;
-  of_.interruptibles_.push_back(this);
+  ++quiet_.epoch_;
+  ++quiet_.begun_;
+  quiet_.interruptibles_.push_back(this);
 }
 
 device_quiet::interruptible::~interruptible() {
-  std::unique_lock lock(of_.guard_);
-  of_.changed_.wait(lock, [&] { return !still_ || of_.holds_ == 0; });
-  if (still_) stand_(false);
-  of_.give_up(among_all_);
-  std::erase(of_.interruptibles_, this);
-  ++of_.epoch_;
-  of_.changed_.notify_all();
+  std::unique_lock lock(quiet_.guard_);
+  quiet_.changed_.wait(lock, [&] { return !paused_ || quiet_.holds_ == 0; });
+  if (paused_) set_paused_(false);
+  quiet_.give_up(among_all_);
+  std::erase(quiet_.interruptibles_, this);
+  ++quiet_.epoch_;
+  quiet_.changed_.notify_all();
 }
 
-void device_quiet::interruptible::stand_still() {
-  if (still_) return;
-  stand_(true);
-  still_ = true;
-  of_.give_up(among_all_);
-  ++of_.epoch_;
+void device_quiet::interruptible::pause() {
+  if (paused_) return;
+  set_paused_(true);
+  paused_ = true;
+  quiet_.give_up(among_all_);
+  ++quiet_.epoch_;
 }
 
-void device_quiet::interruptible::go_on() {
-  if (!still_) return;
-  if (!of_.try_take_shared(among_all_)) return;
-  still_ = false;
-  ++of_.epoch_;
-  stand_(false);
+void device_quiet::interruptible::resume() {
+  if (!paused_) return;
+  if (!quiet_.try_take_shared(among_all_)) return;
+  paused_ = false;
+  ++quiet_.epoch_;
+  set_paused_(false);
 }
 
 void device_quiet::let_go_on() {
   const std::lock_guard lock(guard_);
   if (holds_ == 0)
     for (interruptible* one : interruptibles_)
-      one->go_on();
+      one->resume();
 }
 
-device_quiet::disturbance::disturbance(device_quiet& of) : of_(of) {
+device_quiet::disturbance::disturbance(device_quiet& of) : quiet_(of) {
   {
-    std::unique_lock lock(of_.guard_);
-    of_.changed_.wait(lock, [&] { return of_.holds_ == 0; });
-    ++of_.disturbing_;
-    ++of_.epoch_;
-    ++of_.begun_;
+    std::unique_lock lock(quiet_.guard_);
+    quiet_.changed_.wait(lock, [&] { return quiet_.holds_ == 0; });
+    ++quiet_.disturbing_;
+    ++quiet_.epoch_;
+    ++quiet_.begun_;
   }
-  among_all_ = of_.take(device_lock::share::with_others);
+  among_all_ = quiet_.take(device_lock::share::with_others);
 }
 
 device_quiet::disturbance::~disturbance() {
-  of_.give_up(among_all_);
-  const std::lock_guard lock(of_.guard_);
-  --of_.disturbing_;
-  ++of_.epoch_;
-  of_.changed_.notify_all();
+  quiet_.give_up(among_all_);
+  const std::lock_guard lock(quiet_.guard_);
+  --quiet_.disturbing_;
+  ++quiet_.epoch_;
+  quiet_.changed_.notify_all();
 }
 
 }  // namespace quern::env

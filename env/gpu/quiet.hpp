@@ -39,7 +39,7 @@ class device_quiet {
     hold& operator=(const hold&) = delete;
 
    private:
-    device_quiet& of_;
+    device_quiet& quiet_;
     grip among_all_;
   };
 
@@ -52,7 +52,7 @@ class device_quiet {
     disturbance& operator=(const disturbance&) = delete;
 
    private:
-    device_quiet& of_;
+    device_quiet& quiet_;
     grip among_all_;
   };
 
@@ -60,9 +60,9 @@ class device_quiet {
   /// end.
   class interruptible {
    public:
-    /// `stand(true)` returns when nothing of it goes on any more, `stand(false)` lets it go on; by
-    /// any thread, one at a time, while this object lives.
-    interruptible(device_quiet& of, std::function<void(bool still)> stand);
+    /// `set_paused(true)` returns when nothing of it goes on any more, `set_paused(false)` lets it
+    /// go on; by any thread, one at a time, while this object lives.
+    interruptible(device_quiet& of, std::function<void(bool paused)> set_paused);
     /// Nothing is left standing: waits for the end of a measurement that made it stand still, so
     /// not by the thread that measures.
     ~interruptible();
@@ -72,12 +72,12 @@ class device_quiet {
    private:
     friend class device_quiet;
     /// Both with the guard held.
-    void stand_still();
-    void go_on();
+    void pause();
+    void resume();
 
-    device_quiet& of_;
-    std::function<void(bool)> stand_;
-    bool still_ = false;
+    device_quiet& quiet_;
+    std::function<void(bool)> set_paused_;
+    bool paused_ = false;
     grip among_all_;
   };
 
@@ -121,7 +121,7 @@ class device_quiet {
 
   [[nodiscard]] bool is_disturbed() const {
     return disturbing_ > 0 || std::any_of(interruptibles_.begin(), interruptibles_.end(),
-                                          [](const interruptible* one) { return !one->still_; });
+                                          [](const interruptible* one) { return !one->paused_; });
   }
   [[nodiscard]] std::uint64_t present() const {
     return static_cast<std::uint64_t>(disturbing_) + interruptibles_.size();

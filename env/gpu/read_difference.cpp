@@ -8,12 +8,12 @@
 
 namespace quern::env {
 
-first_difference read_difference(device_desk& desk, const tensor_layout& layout,
+first_difference read_difference(device_context& context, const tensor_layout& layout,
                                  std::uint64_t got_at, std::uint64_t want_at, std::uint64_t index) {
   const auto width = size_of(layout.type);
   std::array<std::byte, 8> got{}, want{};
-  (void)desk.read(std::span(got).first(width), got_at + index * width);
-  (void)desk.read(std::span(want).first(width), want_at + index * width);
+  (void)context.read(std::span(got).first(width), got_at + index * width);
+  (void)context.read(std::span(want).first(width), want_at + index * width);
   return difference_between(layout, index, std::span(got).first(width),
                             std::span(want).first(width));
 }

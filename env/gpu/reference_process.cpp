@@ -78,7 +78,7 @@ base::status gpu_reference_process::open(base::unique_fd socket, const gpu_refer
   const auto opened = link_.open(how.device, how.open_wall_s);
   if (opened) return {};
   // One that refused still lives and is ended with this object.
-  const bool lives = opened.error().what == runner_failure::kind::refused;
+  const bool lives = opened.error().failure_kind == runner_failure::kind::refused;
   const std::string ended = lives ? "" : fmt::format("; it ended: {}", end());
   const std::string words = base::one_line(said());
   return base::fail(base::errc::unavailable, "{} reference-gpu, device {}: {}{}{}{}",

@@ -8,7 +8,7 @@ namespace quern::env {
 gpu_runner_pool::gpu_runner_pool(spawner& children, gpu_runner_start how, gpu_pool_options options,
                                  device_quiet& quiet, gpu_parts* parts)
     : children_(children),
-      how_(std::move(how)),
+      start_(std::move(how)),
       options_(std::move(options)),
       quiet_(quiet),
       parts_(parts) {
@@ -63,7 +63,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make(work_q
   std::unique_ptr<gpu_runner_process> made;
   {
     const part_clock clock(parts_, gpu_part::pool_spawn);
-    gpu_runner_start how = how_;
+    gpu_runner_start how = start_;
     how.queues = queues;
     QUERN_TRY(made, gpu_runner_process::start(children_, how));
   }
@@ -73,7 +73,7 @@ base::expected<std::unique_ptr<gpu_runner_process>> gpu_runner_pool::make(work_q
   {
     const part_clock clock(parts_, gpu_part::pool_wait);
     turn.lock();
-    noise.emplace(quiet_, [process = made.get()](bool still) { process->stand(still); });
+    noise.emplace(quiet_, [process = made.get()](bool paused) { process->set_paused(paused); });
   }
   {
     const part_clock clock(parts_, gpu_part::pool_context);

@@ -60,7 +60,7 @@ class gpu_runner_pool {
   base::expected<std::unique_ptr<gpu_runner_process>> make(work_queues queues);
 
   spawner& children_;
-  gpu_runner_start how_;
+  gpu_runner_start start_;
   gpu_pool_options options_;
   device_quiet& quiet_;
   gpu_parts* parts_;

@@ -54,7 +54,7 @@ class gpu_runner_process {
   /// Of its start.
   [[nodiscard]] bool locks_required() const { return locks_required_; }
   /// Makes it stand still, or go on; beside any other call.
-  void stand(bool still) { still ? child_->stop() : child_->go_on(); }
+  void set_paused(bool paused) { paused ? child_->stop() : child_->go_on(); }
   /// Ends the child, if it still runs, and tells how it ended.
   child_end end();
 

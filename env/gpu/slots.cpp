@@ -14,15 +14,17 @@ std::uint64_t guarded_workspace_bytes(std::uint64_t workspace_bytes) {
   return workspace_offset + up_to(workspace_bytes, 4) + guard_bytes;
 }
 
-void set_workspace_guards(device_desk& desk, std::uint64_t base, std::uint64_t workspace_bytes) {
-  desk.set(base, workspace_offset, guard_word);
-  desk.set(base + workspace_offset + up_to(workspace_bytes, 4), guard_bytes, guard_word);
+void set_workspace_guards(device_context& context, std::uint64_t base,
+                          std::uint64_t workspace_bytes) {
+  context.set(base, workspace_offset, guard_word);
+  context.set(base + workspace_offset + up_to(workspace_bytes, 4), guard_bytes, guard_word);
 }
 
-std::size_t check_workspace_guards(device_desk& desk, std::uint64_t base,
+std::size_t check_workspace_guards(device_context& context, std::uint64_t base,
                                    std::uint64_t workspace_bytes) {
-  desk.check_pattern(base, workspace_offset, guard_word);
-  desk.check_pattern(base + workspace_offset + up_to(workspace_bytes, 4), guard_bytes, guard_word);
+  context.check_pattern(base, workspace_offset, guard_word);
+  context.check_pattern(base + workspace_offset + up_to(workspace_bytes, 4), guard_bytes,
+                        guard_word);
   return 2;
 }
 
@@ -39,19 +41,19 @@ slot_layout::slot_layout(std::span<const tensor_layout> tensors) {
   stride_ = up_to(at + guard_bytes, tensor_alignment);
 }
 
-void slot_view::set_guards(device_desk& desk) const {
+void slot_view::set_guards(device_context& context) const {
   for (std::int64_t s = 0; s < slots_; ++s)
     for (const auto& [offset, bytes] : layout_.guards())
-      desk.set(base_ + static_cast<std::uint64_t>(s) * layout_.stride() + offset, bytes,
-               guard_word);
+      context.set(base_ + static_cast<std::uint64_t>(s) * layout_.stride() + offset, bytes,
+                  guard_word);
 }
 
-std::size_t slot_view::check_guards(device_desk& desk) const {
+std::size_t slot_view::check_guards(device_context& context) const {
   std::size_t checks = 0;
   for (std::int64_t s = 0; s < slots_; ++s)
     for (const auto& [offset, bytes] : layout_.guards()) {
-      desk.check_pattern(base_ + static_cast<std::uint64_t>(s) * layout_.stride() + offset, bytes,
-                         guard_word);
+      context.check_pattern(base_ + static_cast<std::uint64_t>(s) * layout_.stride() + offset,
+                            bytes, guard_word);
       ++checks;
     }
   return checks;

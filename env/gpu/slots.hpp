@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/runner/gpu_protocol.hpp"
 #include "env/tensor_task/task_instance.hpp"
 
@@ -22,8 +22,9 @@ inline constexpr std::uint64_t tensor_alignment = 256;
 inline constexpr std::uint64_t workspace_offset = guard_bytes;
 std::uint64_t guarded_workspace_bytes(std::uint64_t workspace_bytes);
 /// Queues the guards' pattern, or its check: two findings.
-void set_workspace_guards(device_desk& desk, std::uint64_t base, std::uint64_t workspace_bytes);
-std::size_t check_workspace_guards(device_desk& desk, std::uint64_t base,
+void set_workspace_guards(device_context& context, std::uint64_t base,
+                          std::uint64_t workspace_bytes);
+std::size_t check_workspace_guards(device_context& context, std::uint64_t base,
                                    std::uint64_t workspace_bytes);
 
 /// Where tensors lie inside a slot; the same for every number of slots. Plain value.
@@ -63,8 +64,8 @@ class slot_view {
   }
 
   /// Queues the guard pattern for all slots, or its check: one finding a slot and guard.
-  void set_guards(device_desk& desk) const;
-  std::size_t check_guards(device_desk& desk) const;
+  void set_guards(device_context& context) const;
+  std::size_t check_guards(device_context& context) const;
 
  private:
   std::uint64_t base_ = 0;

@@ -19,8 +19,8 @@ constexpr double planted_share = 0.45, stretches_of_planted = 0.27;
 
 }  // namespace
 
-quern_window_settings timed_window_settings(const device_desk& desk) {
-  return {2 * desk.facts().l2_bytes, timed_gate_ns};
+quern_window_settings timed_window_settings(const device_context& context) {
+  return {2 * context.facts().l2_bytes, timed_gate_ns};
 }
 
 std::int64_t calls_per_gpu_window(double call_ns, double wanted_ns, std::uint64_t bytes_per_call,
@@ -49,7 +49,7 @@ double awake_for_windows_s() {
 
 window_order wake_up_order() {
   window_order order;
-  order.how.gate_timeout_ns = timed_gate_ns;
+  order.settings.gate_timeout_ns = timed_gate_ns;
   return order;
 }
 

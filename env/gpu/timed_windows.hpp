@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "env/gpu/calls.hpp"
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/gpu/link.hpp"
 
 namespace quern::env {
@@ -15,7 +15,7 @@ namespace quern::env {
 constexpr std::uint64_t timed_gate_ns = 60'000'000;
 
 /// Flush and gate of every window that is timed on this device.
-quern_window_settings timed_window_settings(const device_desk& desk);
+quern_window_settings timed_window_settings(const device_context& context);
 
 /// No call, behind a gate that is open: the device turns to the process, and the process is awake.
 /// It would else do so in the window that comes.

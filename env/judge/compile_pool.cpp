@@ -5,7 +5,7 @@
 
 namespace quern::env {
 
-compile_pool::compile_pool(candidate_judge& with, int threads) : with_(with) {
+compile_pool::compile_pool(candidate_judge& with, int threads) : judge_(with) {
   for (int k = 0; k < threads; ++k)
     threads_.emplace_back([this] { work(); });
 }
@@ -38,7 +38,7 @@ void compile_pool::work() {
       next = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    with_.compile_ahead(next);
+    judge_.compile_ahead(next);
   }
 }
 

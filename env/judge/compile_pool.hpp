@@ -28,7 +28,7 @@ class compile_pool {
  private:
   void work();
 
-  candidate_judge& with_;
+  candidate_judge& judge_;
   std::mutex guard_;
   std::condition_variable changed_;
   std::deque<evaluation_request> waiting_;

@@ -38,7 +38,7 @@ std::string lanes_for_gpus() {
 std::vector<const lane*> device_offer::lanes_on_gpus() const {
   std::vector<const lane*> found;
   for (const offered_lane& one : lanes)
-    if (one.on_gpu) found.push_back(one.what);
+    if (one.on_gpu) found.push_back(one.offered_lane);
   return found;
 }
 

@@ -17,7 +17,7 @@ inline constexpr std::uint64_t gpu_bytes_a_lane = std::uint64_t{16} << 30;
 /// Plain value. One lane on one GPU is one device for a run; several lanes of one GPU take turns.
 struct device_offer {
   struct offered_lane {
-    const lane* what;
+    const lane* offered_lane;
     bool on_gpu;  ///< on each of `gpus`; else on the host's one core
   };
   std::vector<offered_lane> lanes;  ///< each once, in the order of all_lanes()

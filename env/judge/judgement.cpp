@@ -127,19 +127,19 @@ judgement judge_rounds(const measure_protocol& protocol, std::span<const process
   if (cand_ns > 0 && is_impossible(j, cand_ns, rules.floor_ns)) return j;
   j.kind = verdict_kind::ok;
   j.speedup_e2 = result->speedup_e2;
-  if (result->large && protocol.how == aggregation::ratio_of_means)
+  if (result->large && protocol.statistic == aggregation::ratio_of_means)
     j.detail = fmt::format("above {}x, which KernelBench flags and counts",
                            protocol.recheck_above_e2 / 100);
   return j;
 }
 
 bool looks_twice(const measure_protocol& protocol) {
-  return protocol.how == aggregation::paired_log_ratio ||
-         protocol.how == aggregation::median_of_bucket_means;
+  return protocol.statistic == aggregation::paired_log_ratio ||
+         protocol.statistic == aggregation::median_of_bucket_means;
 }
 
 claim_limits claims_under(const measure_protocol& protocol, const claim_limits& asked) {
-  if (protocol.how == aggregation::paired_log_ratio) return asked;
+  if (protocol.statistic == aggregation::paired_log_ratio) return asked;
   if (looks_twice(protocol)) return {protocol.recheck_above_e2, asked.best_known_e2};
   return {std::numeric_limits<std::int64_t>::max(), 0};
 }

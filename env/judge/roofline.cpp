@@ -29,7 +29,7 @@ const launch_report* largest_of(const work_report& work) {
 
 void decide(roofline_place& p, const work_report& work, const launch_report* largest) {
   const auto say = [&](limiter what, std::string why) {
-    p.what = what;
+    p.limited_by = what;
     p.why = std::move(why);
   };
   if (p.call_ns <= 0 || (p.memory_ns <= 0 && p.compute_ns <= 0))
@@ -147,10 +147,10 @@ std::string device_lines(const work_report& work, const roofline_place& p) {
 
 /// What limits code on a core, where nothing is launched.
 std::string core_line(const work_report& work, const roofline_place& p) {
-  if (work.flops == 0 && p.what != limiter::memory)
+  if (work.flops == 0 && p.limited_by != limiter::memory)
     return "  limited by something else than memory: the task states no arithmetic\n";
-  if (p.what != limiter::latency)
-    return fmt::format("  limited by {}: {}\n", name_of(p.what), p.why);
+  if (p.limited_by != limiter::latency)
+    return fmt::format("  limited by {}: {}\n", name_of(p.limited_by), p.why);
   return "  limited by latency: neither memory nor arithmetic is busy: more independent work for "
          "each instruction, and wider ones\n";
 }
@@ -175,7 +175,7 @@ std::string roofline_text(const verdict& v) {
   if (work.flops > 0 || work.multiprocessors > 0) text += arithmetic_lines(work, p);
   if (work.multiprocessors == 0 && work.launches.empty()) return text + core_line(work, p);
   text += device_lines(work, p);
-  return text + fmt::format("  limited by {}: {}\n", name_of(p.what), p.why);
+  return text + fmt::format("  limited by {}: {}\n", name_of(p.limited_by), p.why);
 }
 
 }  // namespace quern::env

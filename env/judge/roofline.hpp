@@ -37,7 +37,7 @@ struct roofline_place {
   double occupancy = 0;     ///< resident threads over what fits, of the largest launch; 0: unknown
   double waves = 0;         ///< its blocks over those that are resident at once; 0: unknown
   std::int64_t local_bytes = 0;  ///< most of any launch, a thread
-  limiter what = limiter::unknown;
+  limiter limited_by = limiter::unknown;
   std::string why;  ///< one sentence
 };
 

@@ -10,7 +10,7 @@ namespace quern::env {
 namespace {
 
 std::string_view reason_of(const child_end& end) {
-  switch (end.how) {
+  switch (end.ending) {
     case child_end::kind::exited:
       return end.code == runner::lost_socket_status ? end_reason::closed_channel
                                                     : end_reason::ended;
@@ -35,7 +35,7 @@ finding ended_without_answer(const child_end& end) {
   std::string detail = fmt::format("the process ended in the middle of a call: {}", end.text());
   if (reason == end_reason::closed_channel)
     detail =
-        end.how == child_end::kind::killed
+        end.ending == child_end::kind::killed
             ? "the descriptor over which its process answers was closed, and the process went on"
             : "it closed the descriptor over which its process answers";
   finding ended{verdict_kind::runtime_error, std::string(reason), std::move(detail), std::nullopt};

@@ -25,8 +25,8 @@ bool is_measured(const evaluation_request& request, const measure_name& how) {
 
 bool staged_evaluation::recall(verdict_cache& cache, const verdict_key& key, double p) {
   if (const auto* known = cache.find(key)) {
-    if (!request_.recheck && !measure_again(known->what, key, request_.seed, p)) {
-      verdict_ = known->what;
+    if (!request_.recheck && !measure_again(known->kept_verdict, key, request_.seed, p)) {
+      verdict_ = known->kept_verdict;
       verdict_.cached = true;
       return true;
     }

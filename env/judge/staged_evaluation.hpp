@@ -74,7 +74,7 @@ class staged_evaluation {
  protected:
   /// All outlive this object.
   staged_evaluation(const evaluation_request& request, const measure_name& how, verdict& v)
-      : request_(request), how_(how), verdict_(v) {}
+      : request_(request), measure_(how), verdict_(v) {}
 
   /// What the verdict says of a finding: the lane may know that it is no fault of the candidate.
   [[nodiscard]] virtual finding qualified(const finding& f) const { return f; }
@@ -88,7 +88,7 @@ class staged_evaluation {
   void note_compiler(const compile_result& built);
 
   const evaluation_request& request_;
-  const measure_name& how_;
+  const measure_name& measure_;
   verdict& verdict_;
   /// Window pairs of earlier measurements, to be pooled with; the first large claim, to be
   /// confirmed.

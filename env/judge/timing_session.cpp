@@ -16,7 +16,7 @@ finding timing_session::run() {
   times_ = {};
   if (auto f = sides_.rehearse(); !f.ok()) return f;
   sides_.begin();
-  if (protocol_.how == aggregation::paired_log_ratio) return until_narrow();
+  if (protocol_.statistic == aggregation::paired_log_ratio) return until_narrow();
   return round_schedule(protocol_, budget_s_).one_after_the_other() ? reference_first()
                                                                     : in_pairs();
 }

@@ -21,8 +21,8 @@ const cached_verdict* verdict_cache::find(const verdict_key& key) {
 void verdict_cache::store(const verdict_key& key, cached_verdict value) {
   const std::string text = key.text();
   const auto at = index_.find(text);
-  if (!is_cacheable(value.what.kind)) {
-    if (at != index_.end() && value.what.kind == verdict_kind::unconfirmed) {
+  if (!is_cacheable(value.kept_verdict.kind)) {
+    if (at != index_.end() && value.kept_verdict.kind == verdict_kind::unconfirmed) {
       order_.erase(at->second);
       index_.erase(at);
     }

@@ -26,7 +26,7 @@ struct verdict_key {
 
 /// What is kept of an evaluation.
 struct cached_verdict {
-  verdict what;
+  verdict kept_verdict;
   std::vector<process_pairs> runs;       ///< of every measurement, for pooling
   std::optional<std::int64_t> claim_e2;  ///< first large claim as measured, not capped
 };

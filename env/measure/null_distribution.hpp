@@ -23,20 +23,21 @@ struct null_point {
 /// A table over durations. Plain value.
 class null_distribution {
  public:
-  /// What was measured by `tools/bench_eval` on a two-core machine with its other core busy; used
-  /// for device classes without a calibration of their own.
+  /// What was measured by `tools/benchmarks/bench_eval` on a two-core machine with its other core
+  /// busy; used for device classes without a calibration of their own.
   null_distribution();
 
-  /// What was measured by `tools/bench_gpu` on an H200; for GPUs without a calibration of their
-  /// own.
+  /// What was measured by `tools/benchmarks/bench_gpu` on an H200; for GPUs without a calibration
+  /// of their own.
   static null_distribution of_gpus();
 
-  /// What was measured by `tools/bench_modules` on a two-core machine; for modules whose calls
-  /// allocate their results, on a core without a calibration of its own.
+  /// What was measured by `tools/benchmarks/bench_modules` on a two-core machine; for modules whose
+  /// calls allocate their results, on a core without a calibration of its own.
   static null_distribution of_modules();
 
-  /// What was measured by `tools/bench_modules --gpu` on an H100 at 200 us and at 1 ms; the point
-  /// below was not measured, and is wider. For modules on a GPU without a calibration of its own.
+  /// What was measured by `tools/benchmarks/bench_modules --gpu` on an H100 at 200 us and at 1 ms;
+  /// the point below was not measured, and is wider. For modules on a GPU without a calibration of
+  /// its own.
   static null_distribution of_modules_on_gpus();
 
   /// Points in any order; at least one, call_ns > 0, 0 <= p99 < 1.

@@ -174,13 +174,13 @@ base::expected<protocol_result> mean_ratio_result(std::span<const window_pair> r
 base::expected<protocol_result> result_under(const measure_protocol& protocol,
                                              std::span<const process_pairs> runs,
                                              const paired_rules& rules) {
-  if (protocol.how == aggregation::paired_log_ratio) return paired_result(runs, rules);
+  if (protocol.statistic == aggregation::paired_log_ratio) return paired_result(runs, rules);
   if (runs.size() > 1)
     return base::fail(base::errc::invalid_argument,
                       "protocol {} knows one pair of processes, not {}", protocol.name,
                       runs.size());
   const auto rounds = runs.empty() ? std::span<const window_pair>() : std::span(runs.front());
-  switch (protocol.how) {
+  switch (protocol.statistic) {
     case aggregation::median_of_bucket_means:
       return bucket_median_result(rounds, protocol);
     case aggregation::mean_of_rounds:

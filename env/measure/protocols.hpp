@@ -47,7 +47,7 @@ struct measure_protocol {
   /// Variance is divided by the squared mean: an absolute bound would discard every large speed-up.
   bool relative_variance = true;
   call_order order = call_order::random_pairs;
-  aggregation how = aggregation::paired_log_ratio;
+  aggregation statistic = aggregation::paired_log_ratio;
   bool rounds_toward_one = true;  ///< to hundredths; else to the nearest
   bool flushes_l2 = false;        ///< before every timed run
   /// A claim above it needs a second look; 0: the suite says (paired/1) or nobody asks.
@@ -64,20 +64,21 @@ inline constexpr measure_protocol paired_protocol{
 ///
 /// The paper bounds the variance by 0.005 without saying of what; here it is relative, the same
 /// near 1. `relative_variance = false` is the other reading.
-inline constexpr measure_protocol cuda_l1_train_protocol{.name = protocol_cuda_l1_train,
-                                                         .seconds = 30 * 60,
-                                                         .warm_ups = 3,
-                                                         .buckets = bucket_count,
-                                                         .bucket_variance = 0.005,
-                                                         .how = aggregation::median_of_bucket_means,
-                                                         .recheck_above_e2 = 300};
+inline constexpr measure_protocol cuda_l1_train_protocol{
+    .name = protocol_cuda_l1_train,
+    .seconds = 30 * 60,
+    .warm_ups = 3,
+    .buckets = bucket_count,
+    .bucket_variance = 0.005,
+    .statistic = aggregation::median_of_bucket_means,
+    .recheck_above_e2 = 300};
 
 /// CUDA-L1's evaluation for its tables (arXiv 2507.14111), as its script
 /// does it (mean, no variance test, no rounding: to the nearest hundredth here).
 inline constexpr measure_protocol cuda_l1_report_protocol{.name = protocol_cuda_l1_report,
                                                           .seconds = 20 * 60,
                                                           .warm_ups = 3,
-                                                          .how = aggregation::mean_of_rounds,
+                                                          .statistic = aggregation::mean_of_rounds,
                                                           .rounds_toward_one = false};
 
 /// KernelBench's own, to compare with published numbers and for nothing else (`timing.py` of
@@ -91,7 +92,7 @@ inline constexpr measure_protocol kernelbench_protocol{.name = protocol_kernelbe
                                                        .warm_ups = 3,
                                                        .discarded = 1,
                                                        .order = call_order::reference_first,
-                                                       .how = aggregation::ratio_of_means,
+                                                       .statistic = aggregation::ratio_of_means,
                                                        .rounds_toward_one = false,
                                                        .flushes_l2 = true,
                                                        .recheck_above_e2 = 1000};
@@ -148,7 +149,7 @@ run_statistics run_statistics_of(std::span<const double> times);
 base::expected<protocol_result> mean_ratio_result(
     std::span<const window_pair> runs, const measure_protocol& protocol = kernelbench_protocol);
 
-/// The function that belongs to `protocol.how`. All but paired/1 know one pair of processes:
+/// The function that belongs to `protocol.statistic`. All but paired/1 know one pair of processes:
 /// invalid_argument for more than one list.
 base::expected<protocol_result> result_under(const measure_protocol& protocol,
                                              std::span<const process_pairs> runs,

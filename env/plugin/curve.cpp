@@ -63,10 +63,11 @@ base::expected<std::unique_ptr<zap_handler>> zap_handler::start(zmq_context& con
       new zap_handler(std::move(socket), std::move(stop), std::move(allowed)));
   QUERN_TRY(handler->thread_,
             base::start_thread("the key check", [raw = handler.get()] { raw->serve(); }));
-  QUERN_TRY(const auto stranger, make_curve_keys());
-  const auto closed = ask_zap(context, stranger.public_key, proof_ms);
+  QUERN_TRY(const auto unlisted, make_curve_keys());
+  const auto closed = ask_zap(context, unlisted.public_key, proof_ms);
   if (!closed || *closed != "400") {
-    return fail(errc::unavailable, "the key check does not refuse a stranger ({}); not binding",
+    return fail(errc::unavailable,
+                "the key check does not refuse an unlisted key ({}); not binding",
                 closed ? *closed : closed.error().message);
   }
   if (!known.empty()) {
@@ -96,7 +97,7 @@ frames zap_handler::answer(const frames& request) {
     return {"1.0", id, "200", "OK", key, ""};
   }
   ++refused_;
-  // A bound, since strangers choose their keys.
+  // A bound, since whoever connects chooses the key.
   constexpr std::size_t most_told = 100;
   if (curve && request[1] != proof_id && told_.size() < most_told && told_.insert(key).second)
     base::log_warn("gateway",

@@ -33,8 +33,8 @@ namespace quern::env {
 class prompt_template {
  public:
   /// One stretch of a template.
-  struct piece {
-    enum class kind { text, value, each_exemplar, no_exemplars, block_end } what;
+  struct part {
+    enum class kind { text, value, each_exemplar, no_exemplars, block_end } part_kind;
     std::string text;  ///< the literal text, or the placeholder's name
   };
 
@@ -49,14 +49,14 @@ class prompt_template {
   /// xxh128 of the file's bytes: what the ledger stores as template_hash.
   base::hash128 hash() const { return hash_; }
 
-  const std::vector<piece>& pieces() const { return pieces_; }
+  const std::vector<part>& parts() const { return parts_; }
 
  private:
   prompt_template() = default;
 
   std::string name_;
   base::hash128 hash_;
-  std::vector<piece> pieces_;
+  std::vector<part> parts_;
 };
 
 inline constexpr int prompt_version = 1;

@@ -12,7 +12,7 @@ namespace quern::env {
 
 namespace {
 
-using piece = prompt_template::piece;
+using part = prompt_template::part;
 
 constexpr std::size_t max_template_bytes = 64 * 1024;
 
@@ -39,7 +39,7 @@ class body_parser {
  public:
   body_parser(std::string_view text, std::size_t begin) : text_(text), at_(begin), begin_(begin) {}
 
-  base::expected<std::vector<piece>> run() {
+  base::expected<std::vector<part>> run() {
     while (true) {
       const std::size_t open = text_.find("{{", at_);
       literal(text_.substr(at_, open == std::string_view::npos ? open : open - at_));
@@ -51,7 +51,7 @@ class body_parser {
     }
     if (!block_.empty())
       return wrong(text_.size(), fmt::format("the block '{}' is never closed", block_));
-    return std::move(pieces_);
+    return std::move(parts_);
   }
 
  private:
@@ -61,7 +61,7 @@ class body_parser {
   }
 
   void literal(std::string_view text) {
-    if (!text.empty()) pieces_.push_back({piece::kind::text, std::string(text)});
+    if (!text.empty()) parts_.push_back({part::kind::text, std::string(text)});
   }
 
   base::status tag(std::size_t where, std::string_view name) {
@@ -74,7 +74,7 @@ class body_parser {
     const bool known =
         holds(value_names, name) || (block_ == "exemplars" && holds(exemplar_names, name));
     if (known) {
-      pieces_.push_back({piece::kind::value, std::string(name)});
+      parts_.push_back({part::kind::value, std::string(name)});
       return {};
     }
     if (holds(exemplar_names, name)) {
@@ -97,8 +97,8 @@ class body_parser {
       return wrong(where,
                    fmt::format("block '{}' opens inside '{}': blocks do not nest", name, block_));
     block_ = name;
-    pieces_.push_back({name == "exemplars" ? piece::kind::each_exemplar : piece::kind::no_exemplars,
-                       std::string(name)});
+    parts_.push_back({name == "exemplars" ? part::kind::each_exemplar : part::kind::no_exemplars,
+                      std::string(name)});
     return {};
   }
 
@@ -106,7 +106,7 @@ class body_parser {
     if (block_.empty() || block_ != name)
       return wrong(where, fmt::format("'/{}' closes a block that is not open", name));
     block_ = {};
-    pieces_.push_back({piece::kind::block_end, std::string(name)});
+    parts_.push_back({part::kind::block_end, std::string(name)});
     return {};
   }
 
@@ -120,7 +120,7 @@ class body_parser {
   std::size_t at_;
   std::size_t begin_;
   std::string_view block_;
-  std::vector<piece> pieces_;
+  std::vector<part> parts_;
 };
 
 /// The line that begins at `at`, which moves behind it.
@@ -162,7 +162,7 @@ base::expected<prompt_template> prompt_template::parse(std::string_view text) {
   prompt_template result;
   result.name_ = base::trim(name.substr(6));
   result.hash_ = base::xxh128(text);
-  QUERN_TRY(result.pieces_, body_parser(text, at).run());
+  QUERN_TRY(result.parts_, body_parser(text, at).run());
   return result;
 }
 

@@ -11,7 +11,7 @@ namespace quern::env {
 
 namespace {
 
-using piece_kind = prompt_template::piece::kind;
+using part_kind = prompt_template::part::kind;
 
 std::string without_last_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
@@ -95,33 +95,33 @@ std::vector<std::string> default_restrictions(const lane& where, const suite_pol
 std::string render_prompt(const prompt_template& form, const task& what,
                           std::span<const exemplar> exemplars, const prompt_facts& facts) {
   std::string text;
-  const auto& pieces = form.pieces();
+  const auto& parts = form.parts();
   std::size_t block_begin = 0;
   std::size_t shown = 0;  // exemplar that the block is being written for
   bool hidden = false;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const auto& piece = pieces[i];
-    switch (piece.what) {
-      case piece_kind::each_exemplar:
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& part = parts[i];
+    switch (part.part_kind) {
+      case part_kind::each_exemplar:
         block_begin = i;
         shown = 0;
         hidden = exemplars.empty();
         break;
-      case piece_kind::no_exemplars:
+      case part_kind::no_exemplars:
         hidden = !exemplars.empty();
         break;
-      case piece_kind::block_end:
+      case part_kind::block_end:
         hidden = false;
-        if (piece.text == "exemplars" && ++shown < exemplars.size()) i = block_begin;
+        if (part.text == "exemplars" && ++shown < exemplars.size()) i = block_begin;
         break;
-      case piece_kind::text:
-        if (!hidden) text += piece.text;
+      case part_kind::text:
+        if (!hidden) text += part.text;
         break;
-      case piece_kind::value:
+      case part_kind::value:
         if (hidden) break;
-        text += piece.text.starts_with("exemplar.")
-                    ? exemplar_value(piece.text, exemplars[shown], shown + 1)
-                    : value_of(piece.text, what, facts);
+        text += part.text.starts_with("exemplar.")
+                    ? exemplar_value(part.text, exemplars[shown], shown + 1)
+                    : value_of(part.text, what, facts);
         break;
     }
   }

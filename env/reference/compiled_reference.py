@@ -178,8 +178,8 @@ class Window:
         if getattr(self.library, "quern_window_" + name)(self.handle, *arguments) != 0:
             raise Refused(self.library.quern_window_problem(self.handle).decode(errors="replace"))
 
-    def address(self, piece):
-        return self.library.quern_window_address(self.handle, ctypes.c_int32(piece))
+    def address(self, region):
+        return self.library.quern_window_address(self.handle, ctypes.c_int32(region))
 
     def clocks(self):
         return bytes(self.library.quern_window_clocks_of(self.handle))
@@ -222,11 +222,11 @@ class Reference:
         self.window.open(device)
         self.opened = True
 
-    def import_piece(self, body, fd):
+    def import_region(self, body, fd):
         fields = Fields(self.layout["import"], body)
         self.forget()
         self.window.call(
-            "import", ctypes.c_int32(fields.number("piece")), ctypes.c_int32(fd), ctypes.c_uint64(fields.number("bytes")),
+            "import", ctypes.c_int32(fields.number("region")), ctypes.c_int32(fd), ctypes.c_uint64(fields.number("bytes")),
             ctypes.c_uint64(fields.number("hint")), ctypes.c_uint64(fields.number("writable_hint")))
 
     def tensors(self, body, fd):
@@ -297,7 +297,7 @@ class Reference:
         data = ctypes.create_string_buffer(bytes(body), len(body))
         base = ctypes.addressof(data)
         slot_at = self.layout["order"]["slot"][0]
-        self.window.call("begin", ctypes.c_void_p(base + layout["how"][0]))
+        self.window.call("begin", ctypes.c_void_p(base + layout["settings"][0]))
         try:
             for i in range(count):
                 at = first + i * order
@@ -336,8 +336,8 @@ class Reference:
     def drop(self, _, __):
         self.forget()
         self.request = None
-        for piece in range(self.layout["pieces"]):
-            self.window.call("drop", ctypes.c_int32(piece))
+        for region in range(self.layout["regions"]):
+            self.window.call("drop", ctypes.c_int32(region))
         self.torch.cuda.empty_cache()
 
     # ---- memory of the evaluator
@@ -365,7 +365,7 @@ class Reference:
 
 # Which method answers which command. What a command carries is in the layout (env/runner/command_rules.hpp).
 HANDLERS = {
-    "gpu_open": Reference.open, "gpu_import": Reference.import_piece, "gpu_tensors": Reference.tensors,
+    "gpu_open": Reference.open, "gpu_import": Reference.import_region, "gpu_tensors": Reference.tensors,
     "script": Reference.script, "gpu_call": Reference.call, "gpu_window": Reference.window_of_calls,
     "gpu_deliver": Reference.deliver, "gpu_drop": Reference.drop,
 }
@@ -430,7 +430,7 @@ def serve(library, layout, torch):
         if len(message) < head_bytes or flags & socket.MSG_TRUNC:
             return
         fields = Fields(head, message)
-        number, ticket, body = fields.number("what"), fields.number("ticket"), message[head_bytes:]
+        number, ticket, body = fields.number("command_id"), fields.number("ticket"), message[head_bytes:]
         name = names.get(number)
         try:
             if ticket <= last_ticket:
@@ -447,7 +447,7 @@ def serve(library, layout, torch):
                 socket.close(one)
         answered = bytearray(reply["size"][0])
         struct.pack_into("<Q", answered, reply["ticket"][0], ticket)
-        struct.pack_into("<I", answered, reply["how"][0], how)
+        struct.pack_into("<I", answered, reply["reply_outcome"][0], how)
         text = text if how == DONE else text[:room - 1]
         answered[reply["text"][0]:reply["text"][0] + len(text)] = text
         channel.send(answered)

@@ -43,9 +43,9 @@ base::status check_tensor(const gpu_call_request& call, std::size_t t) {
       std::any_of(place.shape.begin(), place.shape.begin() + place.rank,
                   [](std::int64_t n) { return n < 0; }))
     return base::fail(base::errc::invalid_argument, "tensor {} has no shape", t);
-  if (place.file >= QUERN_PIECES)
-    return base::fail(base::errc::invalid_argument, "tensor {} is in piece {}, the last is {}", t,
-                      place.file, QUERN_PIECES - 1);
+  if (place.file >= QUERN_REGIONS)
+    return base::fail(base::errc::invalid_argument, "tensor {} is in region {}, the last is {}", t,
+                      place.file, QUERN_REGIONS - 1);
   const std::uint64_t unit = size_of(type_in_memory(call, t));
   if (place.offset % unit != 0 || place.stride % unit != 0)
     return base::fail(base::errc::invalid_argument,
@@ -58,10 +58,10 @@ base::status check_tensor(const gpu_call_request& call, std::size_t t) {
 }
 
 tensor_view view_of(const gpu_call_request& call, std::size_t t, std::int32_t slot,
-                    const mapped_pieces& pieces) {
+                    const mapped_regions& regions) {
   const auto& place = call.tensors[t];
   const std::uint64_t address =
-      pieces[place.file].address + place.offset + static_cast<std::uint64_t>(slot) * place.stride;
+      regions[place.file].address + place.offset + static_cast<std::uint64_t>(slot) * place.stride;
   return {type_in_memory(call, t),
           {place.shape.begin(), place.shape.begin() + place.rank},
           reinterpret_cast<void*>(address)};
@@ -80,7 +80,7 @@ base::status check_call(const gpu_call_request& call) {
 }
 
 base::status check_places(const gpu_call_request& call, std::span<const quern_order> orders,
-                          const mapped_pieces& pieces) {
+                          const mapped_regions& regions) {
   std::int32_t last = 0;
   for (const auto& order : orders) {
     if (order.slot < 0)
@@ -89,34 +89,34 @@ base::status check_places(const gpu_call_request& call, std::span<const quern_or
   }
   for (std::size_t t = 0; t < std::size_t{call.inputs} + call.outputs; ++t) {
     const auto& place = call.tensors[t];
-    const auto& piece = pieces[place.file];
+    const auto& region = regions[place.file];
     const std::uint64_t bytes = bytes_of_place(call, t);
     // Nothing is added before it is known to fit.
-    std::uint64_t room = piece.bytes;
+    std::uint64_t room = region.bytes;
     const auto take = [&](std::uint64_t n) { return n <= room && (room -= n, true); };
     const auto slots = static_cast<std::uint64_t>(last);
     const bool strides_fit = slots == 0 || place.stride <= room / slots;
-    if (piece.bytes == 0 || !take(place.offset) || !strides_fit || !take(slots * place.stride) ||
+    if (region.bytes == 0 || !take(place.offset) || !strides_fit || !take(slots * place.stride) ||
         !take(bytes))
       return base::fail(base::errc::invalid_argument,
-                        "tensor {} in slot {} does not lie inside piece {} of {} bytes", t, last,
-                        place.file, piece.bytes);
+                        "tensor {} in slot {} does not lie inside region {} of {} bytes", t, last,
+                        place.file, region.bytes);
   }
   return {};
 }
 
-void view_inputs(const gpu_call_request& call, std::int32_t slot, const mapped_pieces& pieces,
+void view_inputs(const gpu_call_request& call, std::int32_t slot, const mapped_regions& regions,
                  std::vector<tensor_view>& into) {
   into.clear();
   for (std::size_t t = 0; t < call.inputs; ++t)
-    into.push_back(view_of(call, t, slot, pieces));
+    into.push_back(view_of(call, t, slot, regions));
 }
 
-void view_outputs(const gpu_call_request& call, std::int32_t slot, const mapped_pieces& pieces,
+void view_outputs(const gpu_call_request& call, std::int32_t slot, const mapped_regions& regions,
                   std::vector<tensor_view>& into) {
   into.clear();
   for (std::size_t t = call.inputs; t < std::size_t{call.inputs} + call.outputs; ++t)
-    into.push_back(view_of(call, t, slot, pieces));
+    into.push_back(view_of(call, t, slot, regions));
 }
 
 }  // namespace quern::env

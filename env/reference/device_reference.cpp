@@ -83,14 +83,14 @@ reply device_reference::open(const question& asked, const runner::gpu_open_reque
 }
 
 reply device_reference::import(const question& asked, const runner::gpu_import_request& r) {
-  if (r.piece < 0 || r.piece >= QUERN_PIECES) return failed(asked, "no such piece");
+  if (r.region < 0 || r.region >= QUERN_REGIONS) return failed(asked, "no such region");
   forget_results();
-  auto& piece = pieces_[static_cast<std::size_t>(r.piece)];
-  piece = {};
-  if (library_.import(window_, r.piece, asked.descriptor, r.bytes, r.hint, r.writable_hint) != 0)
+  auto& region = regions_[static_cast<std::size_t>(r.region)];
+  region = {};
+  if (library_.import(window_, r.region, asked.descriptor, r.bytes, r.hint, r.writable_hint) != 0)
     return failed(asked, library_.problem(window_));
-  piece = {library_.address(window_, r.piece), r.bytes};
-  return asked.done(piece.address);
+  region = {library_.address(window_, r.region), r.bytes};
+  return asked.done(region.address);
 }
 
 reply device_reference::tensors(const question& asked, const runner::gpu_tensors_request& r) {
@@ -140,7 +140,7 @@ bool device_reference::capture(const quern_order& order, std::string& why, runne
     why = library_.problem(window_);
     return false;
   }
-  view_inputs(*call_, 0, pieces_, inputs_);
+  view_inputs(*call_, 0, regions_, inputs_);
   const auto captured = graph_.capture([&](std::string& reason) {
     script_->forget();
     return script_->call(inputs_, 0, call_->in_f64 != 0, reason);
@@ -156,7 +156,7 @@ bool device_reference::capture(const quern_order& order, std::string& why, runne
 bool device_reference::queue_call(const quern_order& order, std::size_t number, std::string& why) {
   const bool in_f64 = call_->in_f64 != 0;
   const bool captured = call_->under_graph != 0;
-  if (!captured) view_inputs(*call_, order.slot, pieces_, inputs_);
+  if (!captured) view_inputs(*call_, order.slot, regions_, inputs_);
   if (library_.before_call(window_, &order) != 0) {
     why = library_.problem(window_);
     return false;
@@ -166,8 +166,8 @@ bool device_reference::queue_call(const quern_order& order, std::size_t number, 
     why = library_.problem(window_);
     return false;
   }
-  if (captured && found_.what == result_fault::none) {
-    view_outputs(*call_, order.slot, pieces_, outputs_);
+  if (captured && found_.fault_kind == result_fault::none) {
+    view_outputs(*call_, order.slot, regions_, outputs_);
     found_ = script_->copy_out(outputs_, 0, in_f64);
     if (library_.after_beside(window_) != 0) {
       why = library_.problem(window_);
@@ -186,7 +186,7 @@ reply device_reference::window(const question& asked) {
     return failed(asked, "a window out of bounds");
   if (script_ == nullptr || !call_) return failed(asked, "a window before a script and its places");
   const auto orders = std::span(r.orders).first(static_cast<std::size_t>(r.count));
-  if (const auto ok = check_places(*call_, orders, pieces_); !ok)
+  if (const auto ok = check_places(*call_, orders, regions_); !ok)
     return failed(asked, ok.error().message);
   slots_.clear();
   found_ = {};
@@ -198,7 +198,7 @@ reply device_reference::window(const question& asked) {
     return failed(asked, why, cause);
 
   std::array<std::uint32_t, runner::max_window_calls> ns{};
-  if (library_.begin(window_, &r.how) != 0) return failed(asked, library_.problem(window_));
+  if (library_.begin(window_, &r.settings) != 0) return failed(asked, library_.problem(window_));
   for (std::size_t i = 0; i < orders.size(); ++i) {
     if (!queue_call(orders[i], i, why)) break;
     slots_.push_back(orders[i].slot);
@@ -220,25 +220,25 @@ reply device_reference::deliver(const question& asked) {
   if (slots_.empty()) return failed(asked, "nothing was computed");
   const bool in_f64 = call_->in_f64 != 0;
   if (call_->under_graph == 0)
-    for (std::size_t i = 0; i < slots_.size() && found_.what == result_fault::none; ++i) {
-      view_outputs(*call_, slots_[i], pieces_, outputs_);
+    for (std::size_t i = 0; i < slots_.size() && found_.fault_kind == result_fault::none; ++i) {
+      view_outputs(*call_, slots_[i], regions_, outputs_);
       found_ = script_->deliver(outputs_, i, in_f64);
     }
   if (const auto done = wait_for_device(device_); !done) return failed(asked, done.error().message);
   const result_check found = std::exchange(found_, {});
   slots_.clear();
   // Of a reference that is wrong nothing more is asked; what is left of its results is forgotten.
-  if (found.what != result_fault::none) forget_results();
-  return make_reply(asked.ticket, outcome_of(found.what), 0, found.text.c_str());
+  if (found.fault_kind != result_fault::none) forget_results();
+  return make_reply(asked.ticket, outcome_of(found.fault_kind), 0, found.text.c_str());
 }
 
 reply device_reference::drop(const question& asked) {
   forget_results();
   script_ = nullptr;
   call_.reset();
-  pieces_ = {};
-  for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
-    if (library_.drop(window_, piece) != 0) return failed(asked, library_.problem(window_));
+  regions_ = {};
+  for (std::int32_t region = 0; region < QUERN_REGIONS; ++region)
+    if (library_.drop(window_, region) != 0) return failed(asked, library_.problem(window_));
   trim_device_memory(device_, kept_bytes_);
   return asked.done();
 }

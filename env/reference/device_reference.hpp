@@ -56,7 +56,7 @@ class device_reference {
   int device_ = 0;
   std::int64_t kept_bytes_ = 0;  ///< by LibTorch from script to script
   std::string lost_;             ///< not empty: why nothing can be done any more
-  mapped_pieces pieces_{};
+  mapped_regions regions_{};
   /// Compiled before, the last used first: an evaluator goes from task to task and back.
   std::list<std::pair<std::string, script>> compiled_;
   script* script_ = nullptr;  ///< the first of them

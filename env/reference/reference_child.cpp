@@ -106,11 +106,11 @@ reply reference_child::flush(const question& asked) {
         if (is_floating(view.type)) view.type = dtype::f64;
     const auto check =
         script_->deliver(outputs, static_cast<std::size_t>(i - last_.begin), plan_.in_f64 != 0);
-    if (check.what == result_fault::wrong_shape)
+    if (check.fault_kind == result_fault::wrong_shape)
       return runner::make_reply(asked.ticket, outcome::wrong_shape, 0, check.text.c_str());
-    if (check.what == result_fault::wrong_dtype)
+    if (check.fault_kind == result_fault::wrong_dtype)
       return runner::make_reply(asked.ticket, outcome::wrong_dtype, 0, check.text.c_str());
-    if (check.what != result_fault::none) return asked.failed(check.text.c_str());
+    if (check.fault_kind != result_fault::none) return asked.failed(check.text.c_str());
   }
   last_ = {};
   return asked.done();

@@ -28,7 +28,7 @@ struct tensor_view {
 enum class result_fault { none, failed, wrong_shape, wrong_dtype };
 
 struct result_check {
-  result_fault what = result_fault::none;
+  result_fault fault_kind = result_fault::none;
   std::string text;
 };
 

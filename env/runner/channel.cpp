@@ -65,7 +65,7 @@ bool send_reply(int socket, const reply& what) {
 reply make_reply(std::uint64_t ticket, outcome how, std::uint64_t value, const char* text) {
   reply r;
   r.ticket = ticket;
-  r.how = how;
+  r.reply_outcome = how;
   r.value = value;
   if (text != nullptr) {
     const std::size_t length = strnlen(text, r.text.size() - 1);

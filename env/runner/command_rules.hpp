@@ -14,7 +14,7 @@ namespace quern::env::runner {
 enum class descriptor_rule : std::uint32_t { none, optional, needed };
 
 struct command_rule {
-  command what = command::map;
+  command command_id = command::map;
   /// Bytes of the body; but for a window the two are the same.
   std::size_t least_bytes = 0;
   std::size_t most_bytes = 0;
@@ -52,7 +52,7 @@ inline constexpr std::array command_rules{
 static_assert(command_rules.size() == static_cast<std::size_t>(command::ask_lane) + 1);
 static_assert([] {
   for (std::size_t i = 0; i < command_rules.size(); ++i)
-    if (command_rules[i].what != static_cast<command>(i)) return false;
+    if (command_rules[i].command_id != static_cast<command>(i)) return false;
   return true;
 }());
 

@@ -220,7 +220,7 @@ std::int32_t gpu_runner::run_by_hand(const gpu_window_request& r, std::uint32_t*
                ? library_.address(window_, QUERN_WORKSPACE) + call_.workspace_offset
                : 0;
   a[n++] = library_.stream(window_);
-  if (library_.begin(window_, &r.how) != 0) return -1;
+  if (library_.begin(window_, &r.settings) != 0) return -1;
   for (std::int32_t i = 0; i < r.count; ++i) {
     const auto& order = r.orders[static_cast<std::size_t>(i)];
     for (std::size_t t = 0; t < tensors; ++t) {
@@ -250,7 +250,7 @@ reply gpu_runner::run(const question& asked) {
     return asked.failed("a window out of bounds");
   std::array<std::uint32_t, max_window_calls> ns{};
   const std::int32_t result =
-      device_only_ ? library_.run(window_, &r.how, r.orders.data(), r.count, ns.data())
+      device_only_ ? library_.run(window_, &r.settings, r.orders.data(), r.count, ns.data())
                    : run_by_hand(r, ns.data());
   reply answered = answer(asked, result, static_cast<std::uint64_t>(r.count));
   if (result != 0) return answered;
@@ -262,8 +262,8 @@ reply gpu_runner::run(const question& asked) {
 
 reply gpu_runner::import(const question& asked, const gpu_import_request& r) {
   const std::int32_t result =
-      library_.import(window_, r.piece, asked.descriptor, r.bytes, r.hint, r.writable_hint);
-  return answer(asked, result, library_.address(window_, r.piece));
+      library_.import(window_, r.region, asked.descriptor, r.bytes, r.hint, r.writable_hint);
+  return answer(asked, result, library_.address(window_, r.region));
 }
 
 reply gpu_runner::call(const question& asked, const gpu_call_request& r) {
@@ -281,8 +281,8 @@ reply gpu_runner::workspace(const question& asked, const call_plan& p) {
 }
 
 reply gpu_runner::drop(const question& asked) {
-  for (std::int32_t piece = 0; piece < QUERN_PIECES; ++piece)
-    if (library_.drop(window_, piece) != 0) return answer(asked, -1, 0);
+  for (std::int32_t region = 0; region < QUERN_REGIONS; ++region)
+    if (library_.drop(window_, region) != 0) return answer(asked, -1, 0);
   return answer(asked, library_.unload(window_), 0);
 }
 

@@ -3,7 +3,7 @@
 //
 //   evaluator                                 runner
 //   gpu_open(device)                    ->    reply: a context is there
-//   gpu_import(piece) + descriptor      ->    reply: mapped (address, for messages to people only)
+//   gpu_import(region) + descriptor      ->    reply: mapped (address, for messages to people only)
 //   gpu_lock(required) + descriptor     ->    reply: locked for that shared object, host-entry form
 //   gpu_load(names) + descriptor        ->    reply: device code, or the shared object, is loaded
 //   gpu_tensors(slots) + descriptor     ->    reply: what stands around every call
@@ -13,7 +13,7 @@
 //   workspace(sizes)                    ->    reply: bytes asked for (host-entry form)
 //   gpu_window(slots)                   ->    reply: nanoseconds of every call, by events
 //   gpu_deliver(slots)                  ->    reply: outputs are in place (reference)
-//   gpu_drop                            ->    reply: code and pieces are gone
+//   gpu_drop                            ->    reply: code and regions are gone
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct gpu_open_request {
 };
 
 struct gpu_import_request {
-  std::int32_t piece = 0;
+  std::int32_t region = 0;
   std::uint32_t reserved = 0;
   std::uint64_t bytes = 0;
   std::uint64_t hint = 0;
@@ -79,15 +79,15 @@ struct gpu_program_request {
   std::uint32_t parameters = 0;
 };
 
-/// Arguments of a call: inputs, outputs, sizes, workspace; `file` of a place is its piece, `stride`
-/// leads from slot to slot.
+/// Arguments of a call: inputs, outputs, sizes, workspace; `file` of a place is its region,
+/// `stride` leads from slot to slot.
 struct gpu_call_request {
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
   std::uint32_t sizes = 0;
   /// Reference only: widen floating inputs to f64 and deliver floating outputs as f64.
   std::uint32_t in_f64 = 0;
-  std::array<tensor_place, max_tensors> tensors{};  // `file` is the piece
+  std::array<tensor_place, max_tensors> tensors{};  // `file` is the region
   std::array<std::int64_t, max_sizes> size_values{};
   std::uint32_t has_workspace = 0;
   std::uint32_t reserved = 0;
@@ -101,7 +101,7 @@ struct gpu_call_request {
 struct gpu_window_request {
   std::int32_t count = 0;
   std::uint32_t reserved = 0;
-  quern_window_settings how{};
+  quern_window_settings settings{};
   std::array<quern_order, QUERN_MOST_CALLS> orders{};
 
   static constexpr std::size_t bytes_for(std::size_t count) {

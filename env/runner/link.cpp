@@ -117,7 +117,7 @@ answered<runner::reply> runner_link::ask(runner::command what, std::span<const s
     return failure(runner_failure::kind::timeout, "not asked: the time of all questions is over");
   limits.wall_s = base::thread_deadline::at_most(limits.wall_s);
   runner::header head;
-  head.what = what;
+  head.command_id = what;
   head.ticket = ++ticket_;
   const std::int64_t cpu_before = cpu_ns();
   runner::reply r;
@@ -172,10 +172,10 @@ answered<runner::reply> runner_link::judge(const runner::reply& r, std::uint64_t
   if (r.ticket != ticket && judges_with(judge_layer::messages))
     return failure(runner_failure::kind::forged,
                    fmt::format("an answer to question {}, asked was {}", r.ticket, ticket));
-  if (r.how == runner::outcome::done) return r;
+  if (r.reply_outcome == runner::outcome::done) return r;
   const std::size_t length = strnlen(r.text.data(), r.text.size());
-  auto kind =
-      r.how == runner::outcome::fault ? runner_failure::kind::fault : runner_failure::kind::refused;
+  auto kind = r.reply_outcome == runner::outcome::fault ? runner_failure::kind::fault
+                                                        : runner_failure::kind::refused;
   return tl::make_unexpected(runner_failure{kind, r, std::string(r.text.data(), length)});
 }
 

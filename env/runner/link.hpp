@@ -26,7 +26,7 @@ struct runner_failure {
     refused,  ///< it answered `failed`, `wrong_shape` or `wrong_dtype`; see `last` and `text`
     forged    ///< a message that answers no question: somebody else wrote on the socket
   };
-  kind what = kind::gone;
+  kind failure_kind = kind::gone;
   runner::reply last;
   std::string text;
   /// timeout: the process stood still by a signal (SIGSTOP), for question_limits::stopped_s or when

@@ -116,7 +116,7 @@ struct lane_request {
 };
 
 struct header {
-  command what = command::run;
+  command command_id = command::run;
   std::uint32_t reserved = 0;
   /// Repeated in the reply; strictly growing. A reply with another ticket is forged or late.
   std::uint64_t ticket = 0;
@@ -143,7 +143,7 @@ enum class cause : std::uint32_t {
 
 struct reply {
   std::uint64_t ticket = 0;
-  outcome how = outcome::done;
+  outcome reply_outcome = outcome::done;
   std::uint32_t signal = 0;     // fault
   std::uint32_t was_write = 0;  // fault
   cause why = cause::unknown;

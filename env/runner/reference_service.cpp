@@ -14,9 +14,9 @@ constexpr question_limits run_limits{30, 120};
 
 base::errc code_of(const runner_failure& f) {
   using enum runner_failure::kind;
-  if (f.what == refused || f.what == fault) return base::errc::invalid_argument;
+  if (f.failure_kind == refused || f.failure_kind == fault) return base::errc::invalid_argument;
   // One that somebody stopped is as good as gone.
-  return f.what == timeout && !f.stopped ? base::errc::timeout : base::errc::unavailable;
+  return f.failure_kind == timeout && !f.stopped ? base::errc::timeout : base::errc::unavailable;
 }
 
 base::error as_error(const runner_failure& f) {

@@ -21,7 +21,7 @@ reply refused(const header& head, const char* form, Values... values) {
 
 const command_handler* handler_of(const command_server& server, command what) {
   for (const auto& one : server.handlers)
-    if (one.what == what) return &one;
+    if (one.command_id == what) return &one;
   return nullptr;
 }
 
@@ -35,14 +35,14 @@ reply answer(command_server& server, const header& head, std::span<const std::by
   server.ticket = head.ticket;
   if (server.refuses != nullptr) {
     outcome how = outcome::failed;
-    if (const char* why = server.refuses(server.runner, head.what, how); why != nullptr)
+    if (const char* why = server.refuses(server.runner, head.command_id, how); why != nullptr)
       return make_reply(head.ticket, how, 0, why);
   }
-  const auto number = static_cast<unsigned>(head.what);
-  const command_handler* handler = handler_of(server, head.what);
+  const auto number = static_cast<unsigned>(head.command_id);
+  const command_handler* handler = handler_of(server, head.command_id);
   if (handler == nullptr)
     return refused(head, "unusable message: this process has no command %u", number);
-  const command_rule& rule = rule_of(head.what);
+  const command_rule& rule = rule_of(head.command_id);
   if (body.size() < rule.least_bytes || body.size() > rule.most_bytes)
     return refused(head, "unusable message: command %u has %zu to %zu bytes, %zu came", number,
                    rule.least_bytes, rule.most_bytes, body.size());
@@ -77,7 +77,8 @@ int serve_commands(command_server& server, int socket, std::span<std::byte> buff
     const reply answered = answer(server, head, body, descriptor);
     if (descriptor >= 0) close(descriptor);
     if (!send_reply(socket, answered)) return status_without_socket();
-    awake_ns = server.awake_behind != nullptr ? server.awake_behind(head.what, body.size()) : 0;
+    awake_ns =
+        server.awake_behind != nullptr ? server.awake_behind(head.command_id, body.size()) : 0;
   }
 }
 

@@ -27,7 +27,7 @@ struct question {
 };
 
 struct command_handler {
-  command what = command::map;
+  command command_id = command::map;
   reply (*answer)(void* runner, const question& asked) = nullptr;
 };
 
@@ -66,7 +66,7 @@ constexpr command_handler handled_by() {
 constexpr std::size_t longest_message(std::span<const command_handler> handlers) {
   std::size_t most = 0;
   for (const auto& one : handlers)
-    most = std::max(most, rule_of(one.what).most_bytes);
+    most = std::max(most, rule_of(one.command_id).most_bytes);
   return sizeof(header) + most;
 }
 

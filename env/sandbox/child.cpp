@@ -47,7 +47,7 @@ std::string read_capture(const base::unique_fd& file) {
 
 std::string child_end::text() const {
   const std::string memory = out_of_memory ? " (out of memory)" : "";
-  switch (how) {
+  switch (ending) {
     case kind::exited:
       return fmt::format("exit status {}{}", code, memory);
     case kind::signalled:
@@ -101,22 +101,22 @@ child_end child::state::reap() {
   result.system_us = usage.ru_stime.tv_sec * 1'000'000 + usage.ru_stime.tv_usec;
   result.peak_bytes = usage.ru_maxrss * 1024;
   result.code = info.si_status;
-  if (info.si_code != CLD_EXITED) result.how = child_end::kind::signalled;
+  if (info.si_code != CLD_EXITED) result.ending = child_end::kind::signalled;
   if (group) {
     result.out_of_memory = group->had_oom_kill();
     group->remove();
     group.reset();
   }
-  if (result.how == child_end::kind::signalled && !result.out_of_memory) {
+  if (result.ending == child_end::kind::signalled && !result.out_of_memory) {
     const double used = static_cast<double>(result.user_us + result.system_us) * 1e-6;
     const bool cpu_over = cpu_s > 0 && used >= 0.98 * cpu_s;
     if (result.code == SIGKILL && timed_out) {
-      result.how = child_end::kind::timed_out;
+      result.ending = child_end::kind::timed_out;
       result.stalled = used < busy_share * (cpu_s > 0 ? std::min(cpu_s, wall_s) : wall_s);
     } else if (result.code == SIGKILL && killed) {
-      result.how = child_end::kind::killed;
+      result.ending = child_end::kind::killed;
     } else if (result.code == SIGXCPU || (result.code == SIGKILL && cpu_over)) {
-      result.how = child_end::kind::timed_out;
+      result.ending = child_end::kind::timed_out;
     }
   }
   end = result;

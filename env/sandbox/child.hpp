@@ -67,7 +67,7 @@ struct child_stream {
     capture,  ///< the first `limit` bytes are kept; later writes fail and never block (out, err)
     given     ///< descriptor `fd` of this process, which stays the caller's
   };
-  kind what = kind::null;
+  kind stream_kind = kind::null;
   int fd = -1;
   std::int64_t limit = 64 << 10;
 
@@ -119,7 +119,7 @@ struct child_end {
     timed_out,  ///< limits.wall_s was over
     killed      ///< kill() was called
   };
-  kind how = kind::exited;
+  kind ending = kind::exited;
   int code = 0;
   /// Linux killed in its control group, whose own limit was reached. A kill because the whole
   /// machine was short of memory is a signal like any other.
@@ -131,7 +131,7 @@ struct child_end {
   std::int64_t system_us = 0;
   std::int64_t peak_bytes = 0;  ///< largest resident size of one process
 
-  [[nodiscard]] bool succeeded() const { return how == kind::exited && code == 0; }
+  [[nodiscard]] bool succeeded() const { return ending == kind::exited && code == 0; }
   /// "exit status 1", "SIGSYS (a system call that the sandbox forbids)", "timed out", …
   [[nodiscard]] std::string text() const;
 };

@@ -27,7 +27,7 @@ bool is_used_up_limit(int signal) {
 outside_hand seen_in_compiler(const child_end& end) {
   using enum outside_hand;
   if (end.succeeded() || end.out_of_memory) return excluded;
-  switch (end.how) {
+  switch (end.ending) {
     case child_end::kind::exited:
       return possible;
     case child_end::kind::timed_out:
@@ -63,7 +63,7 @@ compiler_attempts::next compiler_attempts::after_control(const child_end& end) {
 outside_hand seen_in_runner(const child_end& end) {
   using enum outside_hand;
   if (end.out_of_memory) return excluded;
-  switch (end.how) {
+  switch (end.ending) {
     case child_end::kind::exited:
       return excluded;
     case child_end::kind::timed_out:

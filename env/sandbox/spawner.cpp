@@ -194,8 +194,8 @@ base::expected<std::unique_ptr<child>> spawner::spawn(const child_spec& spec) {
   const auto attach = [&](const child_stream& stream, int number,
                           base::unique_fd& capture) -> base::status {
     int fd = state_->null_device.get();
-    if (stream.what == child_stream::kind::given) fd = stream.fd;
-    if (stream.what == child_stream::kind::capture) {
+    if (stream.stream_kind == child_stream::kind::given) fd = stream.fd;
+    if (stream.stream_kind == child_stream::kind::capture) {
       QUERN_TRY(capture, make_capture(stream.limit));
       fd = capture.get();
     }

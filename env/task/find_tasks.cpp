@@ -11,7 +11,7 @@ namespace {
 
 /// A lane that reads a text, and the one task of it that is meant.
 struct foreign_words {
-  const lane* of = nullptr;
+  const lane* from_lane = nullptr;
   std::string text;
   std::string name;  ///< empty: all tasks
 };
@@ -66,7 +66,7 @@ base::status refuse_precision(const std::string& text, const source_options& opt
 }
 
 base::expected<suite> read_foreign(const foreign_words& words, const source_options& options) {
-  QUERN_TRY(suite found, words.of->tasks_from->read(*words.of, words.text, options));
+  QUERN_TRY(suite found, words.from_lane->tasks_from->read(*words.from_lane, words.text, options));
   if (!words.name.empty()) QUERN_CHECK(keep_one(found, words));
   return found;
 }

@@ -23,7 +23,7 @@ struct found_task {
   env::task task;
   /// The suite that tasks of others are, without members; nothing for a task file, whose suite is
   /// that beside it (suite_beside()).
-  std::optional<suite> of;
+  std::optional<suite> of_suite;
 };
 
 /// The one task that `text` names: a task file, or a task of others. Errors: those of load_task()

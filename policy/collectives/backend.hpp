@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/status.hpp"
-#include "policy/collectives/meeting.hpp"
+#include "policy/collectives/rendezvous.hpp"
 
 namespace quern::policy {
 
@@ -53,15 +53,13 @@ class collective_backend {
 };
 
 /// Gloo of LibTorch, for tensors in host memory. `host`: the address that other ranks reach this
-/// one by; ranks of one host use 127.0.0.1. `name` keeps several groups of one meeting apart.
+/// one by; ranks of one host use 127.0.0.1. `name` keeps several groups of one rendezvous apart.
 /// From then on the process ignores SIGPIPE.
-base::expected<std::unique_ptr<collective_backend>> make_gloo(const std::shared_ptr<meeting>& link,
-                                                              std::string_view name,
-                                                              const std::string& host);
+base::expected<std::unique_ptr<collective_backend>> make_gloo(
+    const std::shared_ptr<rendezvous>& link, std::string_view name, const std::string& host);
 
 /// NCCL, loaded from the library that LibTorch's CUDA part uses, for tensors on `device`.
-base::expected<std::unique_ptr<collective_backend>> make_nccl(const std::shared_ptr<meeting>& link,
-                                                              std::string_view name,
-                                                              at::Device device);
+base::expected<std::unique_ptr<collective_backend>> make_nccl(
+    const std::shared_ptr<rendezvous>& link, std::string_view name, at::Device device);
 
 }  // namespace quern::policy

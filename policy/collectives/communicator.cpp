@@ -13,13 +13,13 @@ constexpr base::nanoseconds_t look_interval = 20'000'000;
 /// Tells the end of a collective, however the wait for it ends.
 class end_of_collective {
  public:
-  explicit end_of_collective(meeting& group) : group_(group) {}
+  explicit end_of_collective(rendezvous& group) : group_(group) {}
   ~end_of_collective() { group_.finish(); }
   end_of_collective(const end_of_collective&) = delete;
   end_of_collective& operator=(const end_of_collective&) = delete;
 
  private:
-  meeting& group_;
+  rendezvous& group_;
 };
 
 }  // namespace
@@ -29,7 +29,7 @@ pending& pending::operator=(pending&& other) noexcept {
     static_cast<void>(wait());
     owner_ = other.owner_;
     work_ = std::move(other.work_);
-    what_ = std::move(other.what_);
+    operation_ = std::move(other.operation_);
     number_ = other.number_;
     tensors_ = std::move(other.tensors_);
   }
@@ -44,17 +44,17 @@ base::status pending::wait() {
   if (!work_) return {};
   const auto work = std::exchange(work_, nullptr);
   const auto tensors = std::exchange(tensors_, {});
-  return owner_->finish(*work, number_, what_);
+  return owner_->finish(*work, number_, operation_);
 }
 
 base::status pending::follow() {
   if (!work_) return {};
   const auto queued = work_->follow();
-  if (!queued) return owner_->failed(what_, queued.error());
+  if (!queued) return owner_->failed(operation_, queued.error());
   return *queued ? base::status{} : wait();
 }
 
-communicator::communicator(std::shared_ptr<meeting> link,
+communicator::communicator(std::shared_ptr<rendezvous> link,
                            std::unique_ptr<collective_backend> transport)
     : link_(std::move(link)), transport_(std::move(transport)), trail_(*link_) {}
 

@@ -14,8 +14,8 @@
 
 #include "base/status.hpp"
 #include "policy/collectives/backend.hpp"
-#include "policy/collectives/meeting.hpp"
 #include "policy/collectives/progress_trail.hpp"
+#include "policy/collectives/rendezvous.hpp"
 
 namespace quern::policy {
 
@@ -42,12 +42,12 @@ class pending {
           std::uint64_t number, std::vector<at::Tensor> tensors)
       : owner_(owner),
         work_(std::move(work)),
-        what_(std::move(what)),
+        operation_(std::move(what)),
         number_(number),
         tensors_(std::move(tensors)) {}
   communicator* owner_ = nullptr;
   std::shared_ptr<operation> work_;
-  std::string what_;
+  std::string operation_;
   std::uint64_t number_ = 0;  ///< of the collectives of this rank
   std::vector<at::Tensor> tensors_;
 };
@@ -56,7 +56,7 @@ class pending {
 /// errors: "gradients of layer.3".
 class communicator {
  public:
-  communicator(std::shared_ptr<meeting> link, std::unique_ptr<collective_backend> transport);
+  communicator(std::shared_ptr<rendezvous> link, std::unique_ptr<collective_backend> transport);
   /// Everything that was begun has been waited for. Aborts where the group has failed.
   ~communicator();
   communicator(const communicator&) = delete;
@@ -64,7 +64,7 @@ class communicator {
 
   [[nodiscard]] std::int32_t rank() const { return link_->rank(); }
   [[nodiscard]] std::int32_t ranks() const { return link_->ranks(); }
-  [[nodiscard]] meeting& link() { return *link_; }
+  [[nodiscard]] rendezvous& link() { return *link_; }
 
   base::expected<pending> all_reduce(at::Tensor data, reduction how, std::string_view what);
   base::expected<pending> reduce_scatter(at::Tensor out, at::Tensor in, std::string_view what);
@@ -90,7 +90,7 @@ class communicator {
   base::status failed(std::string_view what, const base::error& cause);
   base::status finish(operation& work, std::uint64_t number, std::string_view what);
 
-  std::shared_ptr<meeting> link_;
+  std::shared_ptr<rendezvous> link_;
   std::unique_ptr<collective_backend> transport_;
   progress_trail trail_;
 };

@@ -33,13 +33,13 @@ std::int32_t rank_of_key(std::string_view key) {
 /// first entry of a group against threads that look up those of other groups.
 std::mutex gloo_start;
 
-/// The meeting's values as the store through which Gloo's ranks exchange their addresses.
-class meeting_store final : public c10d::Store {
+/// The rendezvous's values as the store through which Gloo's ranks exchange their addresses.
+class rendezvous_store final : public c10d::Store {
  public:
-  meeting_store(std::shared_ptr<meeting> link, std::string prefix)
+  rendezvous_store(std::shared_ptr<rendezvous> link, std::string prefix)
       : link_(std::move(link)), prefix_(std::move(prefix)) {}
   c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::make_intrusive<meeting_store>(link_, prefix_);
+    return c10::make_intrusive<rendezvous_store>(link_, prefix_);
   }
   using c10d::Store::set;
   void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
@@ -64,10 +64,10 @@ class meeting_store final : public c10d::Store {
   }
   bool deleteKey(const std::string&) override { return false; }
   bool check(const std::vector<std::string>&) override {
-    throw std::runtime_error("a meeting does not tell whether a key is there");
+    throw std::runtime_error("a rendezvous does not tell whether a key is there");
   }
   std::int64_t getNumKeys() override {
-    throw std::runtime_error("a meeting does not count its keys");
+    throw std::runtime_error("a rendezvous does not count its keys");
   }
 
  private:
@@ -80,7 +80,7 @@ class meeting_store final : public c10d::Store {
   static void check(const Result& result) {
     if (!result) throw std::runtime_error(result.error().message);
   }
-  std::shared_ptr<meeting> link_;
+  std::shared_ptr<rendezvous> link_;
   std::string prefix_;
 };
 
@@ -189,9 +189,8 @@ class gloo_backend final : public collective_backend {
 
 }  // namespace
 
-base::expected<std::unique_ptr<collective_backend>> make_gloo(const std::shared_ptr<meeting>& link,
-                                                              std::string_view name,
-                                                              const std::string& host) {
+base::expected<std::unique_ptr<collective_backend>> make_gloo(
+    const std::shared_ptr<rendezvous>& link, std::string_view name, const std::string& host) {
   // Gloo writes to sockets without MSG_NOSIGNAL: a rank would end without a word when another does.
   std::signal(SIGPIPE, SIG_IGN);
   QUERN_CHECK(link->gather(std::string(name) + " over gloo", link->limits().connect));
@@ -199,7 +198,7 @@ base::expected<std::unique_ptr<collective_backend>> make_gloo(const std::shared_
     const auto options = c10d::ProcessGroupGloo::Options::create(gloo_patience);
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(host));
     auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<meeting_store>(link, std::string(name) + "/"), link->rank(),
+        c10::make_intrusive<rendezvous_store>(link, std::string(name) + "/"), link->rank(),
         link->ranks(), options);
     return std::make_unique<gloo_backend>(std::move(group));
   } catch (const std::exception& e) {

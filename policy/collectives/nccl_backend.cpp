@@ -55,7 +55,7 @@ base::expected<int> kind_of(at::ScalarType type) {
 /// this lives.
 class connecting_rank {
  public:
-  explicit connecting_rank(meeting& group) : group_(group), begin_(clock_.now_ns()) {}
+  explicit connecting_rank(rendezvous& group) : group_(group), begin_(clock_.now_ns()) {}
   ~connecting_rank() {
     if (told_) group_.connecting(false);
   }
@@ -68,7 +68,7 @@ class connecting_rank {
   }
 
  private:
-  meeting& group_;
+  rendezvous& group_;
   base::steady_clock clock_;
   base::nanoseconds_t begin_;
   bool told_ = false;
@@ -87,7 +87,7 @@ struct nccl_link {
 
   /// Until what was begun has been handed to the GPU, or failed, or the watch over the ranks says
   /// which of them it fails for.
-  base::status settle(int code, meeting& group) {
+  base::status settle(int code, rendezvous& group) {
     connecting_rank waiting(group);
     while (code == nccl::in_progress) {
       waiting.look();
@@ -110,7 +110,7 @@ struct nccl_link {
   }
 
   /// Everything that was begun has been waited for.
-  void end(meeting& group, std::string_view name) noexcept {
+  void end(rendezvous& group, std::string_view name) noexcept {
     const auto failed = [&] { return group.failure().has_value(); };
     if (aborted || failed() || !nccl::all_end(group, name, end_patience)) return abort();
     const std::unique_lock lock(mutex, abort_patience);
@@ -174,7 +174,7 @@ class nccl_operation final : public operation {
 
 class nccl_backend final : public collective_backend {
  public:
-  nccl_backend(std::shared_ptr<meeting> group, std::shared_ptr<nccl_link> link, std::string name,
+  nccl_backend(std::shared_ptr<rendezvous> group, std::shared_ptr<nccl_link> link, std::string name,
                at::Device device)
       : group_(std::move(group)),
         link_(std::move(link)),
@@ -271,9 +271,9 @@ class nccl_backend final : public collective_backend {
     }
   }
 
-  std::shared_ptr<meeting> group_;
+  std::shared_ptr<rendezvous> group_;
   std::shared_ptr<nccl_link> link_;
-  std::string name_;  ///< of the group, in its meeting
+  std::string name_;  ///< of the group, in its rendezvous
   at::Device device_;
   c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;
@@ -283,9 +283,8 @@ class nccl_backend final : public collective_backend {
 
 }  // namespace
 
-base::expected<std::unique_ptr<collective_backend>> make_nccl(const std::shared_ptr<meeting>& group,
-                                                              std::string_view name,
-                                                              at::Device device) {
+base::expected<std::unique_ptr<collective_backend>> make_nccl(
+    const std::shared_ptr<rendezvous>& group, std::string_view name, at::Device device) {
   auto link = std::make_shared<nccl_link>();
   QUERN_TRY(link->call, nccl::load());
   const std::string key = std::string(name) + "/nccl", over = std::string(name) + " over nccl";

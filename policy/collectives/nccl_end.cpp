@@ -13,7 +13,7 @@ constexpr auto end_question_interval = std::chrono::microseconds(200);
 
 }  // namespace
 
-bool all_end(meeting& group, std::string_view name, base::nanoseconds_t patience) {
+bool all_end(rendezvous& group, std::string_view name, base::nanoseconds_t patience) {
   const std::string come = std::string(name) + "/ending", decided = std::string(name) + "/ended";
   const std::int64_t all = group.ranks();
   const auto here = group.add(come, 1);

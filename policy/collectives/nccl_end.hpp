@@ -8,14 +8,14 @@
 
 #include "base/clock.hpp"
 #include "base/status.hpp"
-#include "policy/collectives/meeting.hpp"
 #include "policy/collectives/nccl_api.hpp"
+#include "policy/collectives/rendezvous.hpp"
 
 namespace quern::policy::nccl {
 
 /// Whether every rank of the group comes here within about `patience` of the first; all get the
 /// same answer, unless the group fails meanwhile, which is a no. `name` is used once.
-bool all_end(meeting& group, std::string_view name, base::nanoseconds_t patience);
+bool all_end(rendezvous& group, std::string_view name, base::nanoseconds_t patience);
 
 /// Finalizes and destroys `which`. If that fails, `failed` says so of the group, or finalizing is
 /// not over within `patience`: aborts it, and returns false. Gone in either case.

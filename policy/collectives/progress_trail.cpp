@@ -69,7 +69,7 @@ void progress_trail::add(step one) {
 void progress_trail::tell_reached() {
   while (!ahead_.empty() && (!ahead_.front().reached || ahead_.front().reached())) {
     const step& one = ahead_.front();
-    switch (one.what) {
+    switch (one.step_kind) {
       case step::kind::phase:
         link_.at(one.text, one.version);
         break;

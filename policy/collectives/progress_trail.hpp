@@ -1,7 +1,7 @@
 // How far the device of a rank is in what the host has given it. A host queues work far ahead of a
 // GPU: told at once, its phases would be those of the queue, and of a kernel that hangs the others
 // would read the phase after it. So each thing told stands behind a mark in the device's queue and
-// goes to the meeting once the device has come there.
+// goes to the rendezvous once the device has come there.
 #pragma once
 
 #include <condition_variable>
@@ -13,11 +13,11 @@
 #include <string_view>
 #include <thread>
 
-#include "policy/collectives/meeting.hpp"
+#include "policy/collectives/rendezvous.hpp"
 
 namespace quern::policy {
 
-/// Thread-safe. Phases that are told to the meeting itself, past the trail, are for times when
+/// Thread-safe. Phases that are told to the rendezvous itself, past the trail, are for times when
 /// nothing is queued. With marks it has a thread, since the host may wait for the device anywhere.
 class progress_trail {
  public:
@@ -26,12 +26,12 @@ class progress_trail {
   using mark = std::function<bool()>;
 
   /// `link` must outlive it.
-  explicit progress_trail(meeting& link) : link_(link) {}
+  explicit progress_trail(rendezvous& link) : link_(link) {}
   ~progress_trail();
   progress_trail(const progress_trail&) = delete;
   progress_trail& operator=(const progress_trail&) = delete;
 
-  /// As meeting's functions of these names.
+  /// As rendezvous's functions of these names.
   void at(std::string_view phase, std::int64_t version, mark reached);
   void progress(mark reached);
   /// Returns the number of the collective, from 1.
@@ -46,7 +46,7 @@ class progress_trail {
 
  private:
   struct step {
-    enum class kind : std::uint8_t { phase, progress, collective } what = kind::progress;
+    enum class kind : std::uint8_t { phase, progress, collective } step_kind = kind::progress;
     std::string text;
     std::int64_t version = 0;
     mark reached;
@@ -55,14 +55,14 @@ class progress_trail {
   void tell_reached();
   void run();
 
-  meeting& link_;
+  rendezvous& link_;
   std::mutex mutex_;
   std::condition_variable news_;
   std::deque<step> ahead_;  ///< queued, not reached yet
   std::uint64_t begun_ = 0, entered_ = 0;
   std::uint64_t awaited_ = 0;  ///< 0: the host waits for none
   std::string awaited_name_;
-  bool waiting_ = false;  ///< as the meeting was told
+  bool waiting_ = false;  ///< as the rendezvous was told
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -1,7 +1,7 @@
 // Decides from the signs of life of a group of ranks whether one of them has failed, and which.
 // Every rank tells, several times a second, where it is: which collective it has entered, whether
 // it waits there, and a counter that moves while it computes. A plain class without a clock or a
-// socket of its own; meeting_server.hpp feeds it.
+// socket of its own; rendezvous_server.hpp feeds it.
 #pragma once
 
 #include <cstdint>

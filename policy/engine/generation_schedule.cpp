@@ -1,4 +1,4 @@
-// Admission, prompt pieces, decoding, preemption.
+// Admission, prompt chunks, decoding, preemption.
 #include "policy/engine/generation_schedule.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void generation_schedule::add(std::span<const scheduled_sequence> group) {
   ++next_group_;
   for (const scheduled_sequence& s : group) {
     entry e;
-    e.what = s;
+    e.sequence = s;
     e.group = next_group_;
     e.waits = !entries_of_group.empty();
     entries_of_group.push_back(e);
@@ -33,18 +33,18 @@ void generation_schedule::admit() {
     std::vector<entry>& group = waiting_.front();
     const auto reserve = static_cast<std::int32_t>(running_.empty() ? 0 : running_.size());
     const std::int32_t wanted =
-        book_.pages_for(group.front().what.tokens) + static_cast<std::int32_t>(group.size());
+        book_.pages_for(group.front().sequence.tokens) + static_cast<std::int32_t>(group.size());
     const bool alone = running_.empty();
     if (!alone && wanted + reserve > book_.free_pages()) return;
     for (entry& e : group) {
       e.slot = free_slots_.back();
       free_slots_.pop_back();
       e.admitted = ++admissions_;
-      if (!e.waits && !book_.grow(e.slot, e.what.tokens)) {
+      if (!e.waits && !book_.grow(e.slot, e.sequence.tokens)) {
         free_slots_.push_back(std::exchange(e.slot, -1));
         return;  // the first of a group: nothing has moved yet
       }
-      running_by_serial_[e.what.serial] = running_.insert(running_.end(), e);
+      running_by_serial_[e.sequence.serial] = running_.insert(running_.end(), e);
     }
     waiting_.pop_front();
   }
@@ -64,7 +64,7 @@ generation_schedule::entries::iterator generation_schedule::find_running(std::ui
 
 /// No longer among those that run.
 void generation_schedule::leave(entries::iterator who) {
-  running_by_serial_.erase(who->what.serial);
+  running_by_serial_.erase(who->sequence.serial);
   running_.erase(who);
 }
 
@@ -80,7 +80,7 @@ void generation_schedule::preempt(entries::iterator who, schedule_step& step) {
   const std::uint64_t number = who->group;
   const auto take = [&](entries::iterator which) {
     give_back(*which);
-    step.preempted.push_back(which->what.serial);
+    step.preempted.push_back(which->sequence.serial);
     group.push_back(*which);
     leave(which);
   };
@@ -97,17 +97,17 @@ void generation_schedule::preempt(entries::iterator who, schedule_step& step) {
   waiting_.push_front(std::move(group));
 }
 
-/// Takes pages from the youngest that has no piece in this step until `who` has one more; false:
+/// Takes pages from the youngest that has no chunk in this step until `who` has one more; false:
 /// that was `who`, which is preempted itself.
 bool generation_schedule::make_room(entries::iterator who, schedule_step& step) {
-  while (!book_.grow(who->slot, who->what.tokens)) {
+  while (!book_.grow(who->slot, who->sequence.tokens)) {
     auto victim = running_.end();
     for (auto e = running_.begin(); e != running_.end(); ++e) {
       const bool can_give = !e->held && !book_.pages_of(e->slot).empty();
       if (can_give && (victim == running_.end() || e->admitted > victim->admitted)) victim = e;
     }
     const bool self = victim == who;
-    const std::uint64_t serial = victim->what.serial;
+    const std::uint64_t serial = victim->sequence.serial;
     std::erase_if(step.rows, [&](const decode_row& r) { return r.serial == serial; });
     preempt(victim, step);
     if (self) return false;
@@ -117,55 +117,55 @@ bool generation_schedule::make_room(entries::iterator who, schedule_step& step) 
 
 bool generation_schedule::plan_row(entries::iterator who, schedule_step& step) {
   if (!make_room(who, step)) return false;
-  step.rows.push_back({who->what.serial, who->slot, who->what.tokens - 1});
+  step.rows.push_back({who->sequence.serial, who->slot, who->sequence.tokens - 1});
   return true;
 }
 
 /// The members begin with the leader's pages; who finds none goes back to the queue, alone.
-void generation_schedule::fan_out(entries::iterator leader, prompt_piece& piece,
+void generation_schedule::fan_out(entries::iterator leader, prompt_chunk& chunk,
                                   schedule_step& step) {
   for (auto e = running_.begin(); e != running_.end();) {
     const auto here = e++;
     if (!here->waits || here->group != leader->group) continue;
     std::optional<page_copy> copy;
-    if (!book_.share(leader->slot, here->slot, leader->what.tokens, copy)) {
+    if (!book_.share(leader->slot, here->slot, leader->sequence.tokens, copy)) {
       preempt(here, step);
       continue;
     }
     if (copy) step.copies.push_back(*copy);
     here->waits = false;
     here->held = true;
-    here->computed = here->what.tokens;
+    here->computed = here->sequence.tokens;
     here->fed = true;
-    ++here->what.tokens;
-    piece.members.push_back({here->what.serial, here->slot});
+    ++here->sequence.tokens;
+    chunk.members.push_back({here->sequence.serial, here->slot});
   }
 }
 
-void generation_schedule::plan_piece(entries::iterator who, std::int32_t& room,
+void generation_schedule::plan_chunk(entries::iterator who, std::int32_t& room,
                                      schedule_step& step) {
-  prompt_piece piece;
-  piece.serial = who->what.serial;
-  piece.slot = who->slot;
-  piece.begin = who->computed;
-  piece.end = std::min<std::int64_t>(who->what.tokens, piece.begin + room);
-  piece.last = piece.end == who->what.tokens;
-  room -= static_cast<std::int32_t>(piece.end - piece.begin);
-  who->computed = piece.end;
+  prompt_chunk chunk;
+  chunk.serial = who->sequence.serial;
+  chunk.slot = who->slot;
+  chunk.begin = who->computed;
+  chunk.end = std::min<std::int64_t>(who->sequence.tokens, chunk.begin + room);
+  chunk.last = chunk.end == who->sequence.tokens;
+  room -= static_cast<std::int32_t>(chunk.end - chunk.begin);
+  who->computed = chunk.end;
   who->held = true;
-  if (piece.last) {
-    fan_out(who, piece, step);
+  if (chunk.last) {
+    fan_out(who, chunk, step);
     who->fed = true;
-    ++who->what.tokens;
+    ++who->sequence.tokens;
   }
-  step.pieces.push_back(std::move(piece));
+  step.chunks.push_back(std::move(chunk));
 }
 
 /// The oldest first, so that whoever has to give way has not been planned yet.
 void generation_schedule::plan_rows(schedule_step& step, std::int32_t& room) {
   std::vector<std::uint64_t> order;
   for (const entry& e : running_)
-    if (e.decodes() && !e.full()) order.push_back(e.what.serial);
+    if (e.decodes() && !e.full()) order.push_back(e.sequence.serial);
   for (std::uint64_t serial : order) {
     if (room == 0) return;
     const auto who = find_running(serial);
@@ -174,14 +174,14 @@ void generation_schedule::plan_rows(schedule_step& step, std::int32_t& room) {
   }
 }
 
-void generation_schedule::plan_pieces(schedule_step& step, std::int32_t& room) {
+void generation_schedule::plan_chunks(schedule_step& step, std::int32_t& room) {
   std::vector<std::uint64_t> order;
   for (const entry& e : running_)
-    if (!e.waits && !e.fed) order.push_back(e.what.serial);
+    if (!e.waits && !e.fed) order.push_back(e.sequence.serial);
   for (std::uint64_t serial : order) {
     if (room == 0) return;
     const auto who = find_running(serial);
-    if (who != running_.end()) plan_piece(who, room, step);
+    if (who != running_.end()) plan_chunk(who, room, step);
   }
 }
 
@@ -189,14 +189,14 @@ void generation_schedule::plan_pieces(schedule_step& step, std::int32_t& room) {
 void generation_schedule::plan_in_turn(schedule_step& step) {
   std::vector<std::uint64_t> order;
   for (const entry& e : running_)
-    if (!e.waits && (!e.fed || !e.full())) order.push_back(e.what.serial);
+    if (!e.waits && (!e.fed || !e.full())) order.push_back(e.sequence.serial);
   std::int32_t room = limits_.shared_rows;
   for (std::uint64_t serial : order) {
     if (room == 0) break;
     const auto who = find_running(serial);
     if (who == running_.end()) continue;
     if (!who->fed) {
-      plan_piece(who, room, step);
+      plan_chunk(who, room, step);
     } else {
       if (!plan_row(who, step)) continue;
       --room;
@@ -215,13 +215,13 @@ schedule_step generation_schedule::next() {
   } else {
     std::int32_t rows = limits_.slots, prompts = limits_.prompt_rows;
     plan_rows(step, rows);
-    plan_pieces(step, prompts);
+    plan_chunks(step, prompts);
   }
   // Only now, so that a row that gave way in between has not counted a token.
   for (const decode_row& row : step.rows) {
     const auto who = find_running(row.serial);
-    who->computed = who->what.tokens;
-    ++who->what.tokens;
+    who->computed = who->sequence.tokens;
+    ++who->sequence.tokens;
   }
   return step;
 }
@@ -250,7 +250,7 @@ bool generation_schedule::finish(std::uint64_t serial) {
   }
   for (auto group = waiting_.begin(); group != waiting_.end(); ++group) {
     const auto who = std::find_if(group->begin(), group->end(),
-                                  [&](const entry& e) { return e.what.serial == serial; });
+                                  [&](const entry& e) { return e.sequence.serial == serial; });
     if (who == group->end()) continue;
     group->erase(who);
     if (group->empty())

@@ -36,7 +36,7 @@ struct scheduled_sequence {
 
 /// Positions [begin, end) of a sequence are to be computed; if `last`, a token is sampled from the
 /// last of them, for this sequence and for all `members` (which share its pages from then on).
-struct prompt_piece {
+struct prompt_chunk {
   std::uint64_t serial = 0;
   std::int32_t slot = 0;
   std::int64_t begin = 0, end = 0;
@@ -55,14 +55,14 @@ struct decode_row {
   std::int64_t position = 0;
 };
 
-/// Copies come after the pieces and before the rows that decode; rows of this step are not those of
-/// pieces of this step.
+/// Copies come after the chunks and before the rows that decode; rows of this step are not those of
+/// chunks of this step.
 struct schedule_step {
-  std::vector<prompt_piece> pieces;
+  std::vector<prompt_chunk> chunks;
   std::vector<page_copy> copies;
   std::vector<decode_row> rows;
   std::vector<std::uint64_t> preempted;
-  bool empty() const { return pieces.empty() && rows.empty(); }
+  bool empty() const { return chunks.empty() && rows.empty(); }
 };
 
 class generation_schedule {
@@ -89,26 +89,26 @@ class generation_schedule {
 
  private:
   struct entry {
-    scheduled_sequence what;
+    scheduled_sequence sequence;
     std::int64_t computed = 0;  ///< positions in the store
     std::int32_t slot = -1;
     std::uint64_t group = 0;
     bool waits = false;          ///< for its group's prompt
     std::uint64_t admitted = 0;  ///< order of admission
-    bool held = false;           ///< has a piece in the step that is being planned: keeps its pages
-    bool full() const { return what.tokens >= what.most; }
-    bool decodes() const { return !waits && computed + 1 == what.tokens && fed; }
+    bool held = false;           ///< has a chunk in the step that is being planned: keeps its pages
+    bool full() const { return sequence.tokens >= sequence.most; }
+    bool decodes() const { return !waits && computed + 1 == sequence.tokens && fed; }
     bool fed = false;  ///< its prompt is complete: it decodes
   };
   using entries = std::list<entry>;
 
   void admit();
   void plan_rows(schedule_step& step, std::int32_t& room);
-  void plan_pieces(schedule_step& step, std::int32_t& room);
+  void plan_chunks(schedule_step& step, std::int32_t& room);
   void plan_in_turn(schedule_step& step);
   bool plan_row(entries::iterator who, schedule_step& step);
-  void plan_piece(entries::iterator who, std::int32_t& room, schedule_step& step);
-  void fan_out(entries::iterator leader, prompt_piece& piece, schedule_step& step);
+  void plan_chunk(entries::iterator who, std::int32_t& room, schedule_step& step);
+  void fan_out(entries::iterator leader, prompt_chunk& chunk, schedule_step& step);
   bool make_room(entries::iterator who, schedule_step& step);
   void preempt(entries::iterator who, schedule_step& step);
   void give_back(entry& e);

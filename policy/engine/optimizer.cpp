@@ -32,10 +32,10 @@ std::vector<at::Tensor> parts(const catalogue& layout, const shard_map& shard, s
   const std::int64_t begin = shard.begins[bucket],
                      end = begin + shard.ranges[bucket].end - shard.ranges[bucket].begin;
   std::vector<at::Tensor> result;
-  for (const shard_piece& piece : shard.pieces)
-    if (piece.in_shard >= begin && piece.in_shard < end &&
-        (layout.parameters[piece.parameter].shape.size() > 1) == matrices)
-      result.push_back(flat.narrow(0, piece.in_shard, piece.count));
+  for (const shard_slice& slice : shard.slices)
+    if (slice.in_shard >= begin && slice.in_shard < end &&
+        (layout.parameters[slice.parameter].shape.size() > 1) == matrices)
+      result.push_back(flat.narrow(0, slice.in_shard, slice.count));
   return result;
 }
 

@@ -29,7 +29,7 @@ T* pointer(const at::Tensor& x) {
 }  // namespace
 
 std::int64_t pass_shape::words() const {
-  const auto n = static_cast<std::int64_t>(pieces.size());
+  const auto n = static_cast<std::int64_t>(chunks.size());
   return 3LL * rows + 3LL * samples + sources + (n > 0 ? 3 * n + 2 : 0);
 }
 
@@ -183,11 +183,11 @@ quern_pages paged_decoder::state::pages_of(std::int64_t layer) const {
           table_width};
 }
 
-/// `tail`: the words of the pieces on the device.
+/// `tail`: the words of the chunks on the device.
 void paged_decoder::state::attend(const pass_shape& shape, const quern_rows& rows,
                                   const quern_pages& pages, const std::int32_t* tail,
                                   at::Tensor& out, void* stream) {
-  if (shape.pieces.empty()) {
+  if (shape.chunks.empty()) {
     check(
         kernels->paged_attention(element, heads, rows, pages,
                                  {pointer<std::int32_t>(items), pointer<std::int32_t>(first_item)},
@@ -198,22 +198,22 @@ void paged_decoder::state::attend(const pass_shape& shape, const quern_rows& row
   }
   std::int64_t total = 0;
   std::int32_t longest = 0, most_rows = 0;
-  for (const flash_piece& p : shape.pieces) {
+  for (const flash_chunk& p : shape.chunks) {
     total += p.end;
     longest = std::max(longest, p.end);
     most_rows = std::max(most_rows, p.rows);
   }
-  const auto pieces = static_cast<std::int32_t>(shape.pieces.size());
-  const std::int32_t* begin_rows = tail + pieces;
-  const std::int32_t* begin_keys = begin_rows + pieces + 1;
+  const auto chunks = static_cast<std::int32_t>(shape.chunks.size());
+  const std::int32_t* begin_rows = tail + chunks;
+  const std::int32_t* begin_keys = begin_rows + chunks + 1;
   const at::Tensor keys = at::empty({total, config.kv_heads, config.head_dim}, q.options()),
                    values = at::empty_like(keys);
-  check(kernels->gather_pages(element, heads, pages, pieces, longest, tail, begin_keys,
+  check(kernels->gather_pages(element, heads, pages, chunks, longest, tail, begin_keys,
                               keys.mutable_data_ptr(), values.mutable_data_ptr(), stream),
         "gather_pages");
   const auto lengths = [&](const std::int32_t* p) {
     const at::Tensor view = words;  // any int32 tensor of the device
-    return at::from_blob(const_cast<std::int32_t*>(p), {pieces + 1}, view.options());
+    return at::from_blob(const_cast<std::int32_t*>(p), {chunks + 1}, view.options());
   };
   const auto result = at::_flash_attention_forward(
       q.narrow(0, 0, shape.rows).view({shape.rows, config.heads, config.head_dim}), keys, values,
@@ -268,7 +268,7 @@ void paged_decoder::queue(const pass_shape& shape, const at::Tensor& input,
                      *logit_row = given_token + rows, *sample_slot = logit_row + samples,
                      *given = sample_slot + samples, *sources = given + samples,
                      *tail = sources + shape.sources;
-  const bool flash = !shape.pieces.empty(), planned = !flash && rows <= s.sizes.decode_rows;
+  const bool flash = !shape.chunks.empty(), planned = !flash && rows <= s.sizes.decode_rows;
   const quern_attention_plan plan{planned ? pointer<std::int32_t>(s.items) : nullptr,
                                   planned ? pointer<std::int32_t>(s.first_item) : nullptr};
   if (!flash && !planned && s.element == quern_bf16)

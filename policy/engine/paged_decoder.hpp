@@ -31,7 +31,7 @@ struct paged_sizes {
 };
 
 /// Stretch of one sequence in a pass with flash attention: `rows` rows that end at position `end`.
-struct flash_piece {
+struct flash_chunk {
   std::int32_t slot = 0, rows = 0, end = 0;
 };
 
@@ -39,11 +39,11 @@ struct flash_piece {
 /// position and token are the slot's own, if it is active; slot -1: padding), then logit_row and
 /// slot and given token of each sample (slot -1: none; token -1: one is drawn), then, if there are
 /// any, the rows whose logits are computed
-/// (`sources`; 0: all rows in order), then of each piece its slot, then the begins of the pieces'
-/// rows and keys, one more than pieces.
+/// (`sources`; 0: all rows in order), then of each chunk its slot, then the begins of the chunks'
+/// rows and keys, one more than chunks.
 struct pass_shape {
   std::int32_t rows = 0, samples = 0, sources = 0;
-  std::vector<flash_piece> pieces;  ///< empty: attention of single rows over pages
+  std::vector<flash_chunk> chunks;  ///< empty: attention of single rows over pages
 
   std::int64_t words() const;
 };

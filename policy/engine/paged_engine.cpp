@@ -143,7 +143,7 @@ void paged_engine::add_table_edits(std::int32_t slot, std::uint64_t serial,
                                    std::vector<std::int32_t>& edits) {
   const auto pages = schedule_.book().pages_of(slot);
   sent_table& sent = tables_sent_[static_cast<std::size_t>(slot)];
-  // Who takes up the prompt of a leader that is gone begins behind the prompt's first piece.
+  // Who takes up the prompt of a leader that is gone begins behind the prompt's first chunk.
   if (sent.serial != serial) sent = {serial, 0};
   for (; sent.pages < pages.size(); ++sent.pages) {
     edits.push_back(static_cast<std::int32_t>(decoder_.table_offset(slot)) +
@@ -154,7 +154,7 @@ void paged_engine::add_table_edits(std::int32_t slot, std::uint64_t serial,
 
 void paged_engine::send_edits(const schedule_step& plan) {
   std::vector<std::int32_t> edits;
-  for (const prompt_piece& p : plan.pieces) {
+  for (const prompt_chunk& p : plan.chunks) {
     if (p.begin == 0) tables_sent_[static_cast<std::size_t>(p.slot)] = {};
     add_table_edits(p.slot, p.serial, edits);
     if (!p.last) continue;
@@ -163,7 +163,7 @@ void paged_engine::send_edits(const schedule_step& plan) {
                           edits);
     };
     add_state(p.serial, p.slot);
-    for (const prompt_piece::member& m : p.members) {
+    for (const prompt_chunk::member& m : p.members) {
       tables_sent_[static_cast<std::size_t>(m.slot)] = {};
       add_table_edits(m.slot, m.serial, edits);
       add_state(m.serial, m.slot);
@@ -251,7 +251,7 @@ void paged_engine::compute(const schedule_step& plan) {
     copy_pages();
     return;
   }
-  if (!plan.pieces.empty()) pass_prompts(plan);
+  if (!plan.chunks.empty()) pass_prompts(plan);
   copy_pages();
   if (!plan.rows.empty()) pass_rows(plan);
 }
@@ -279,13 +279,13 @@ std::vector<generation_result> paged_engine::step() {
   return requests_.take_ended();
 }
 
-/// In pieces, so that a conversion never needs a second copy of everything.
+/// In chunks, so that a conversion never needs a second copy of everything.
 base::status paged_engine::copy_weights(const parameter_arena& from) {
   const device_queue::scope here(queue_);
   try {
-    constexpr std::int64_t piece = std::int64_t{1} << 26;
-    for (std::int64_t at = 0; at < from.flat.numel(); at += piece) {
-      const std::int64_t count = std::min(piece, from.flat.numel() - at);
+    constexpr std::int64_t chunk = std::int64_t{1} << 26;
+    for (std::int64_t at = 0; at < from.flat.numel(); at += chunk) {
+      const std::int64_t count = std::min(chunk, from.flat.numel() - at);
       weights_.flat.narrow(0, at, count).copy_(from.flat.narrow(0, at, count));
     }
     queue_.wait();

@@ -22,8 +22,8 @@ void add_decoding(const schedule_step& plan, const paged_requests& requests, cou
   }
 }
 
-/// The last row of the piece.
-std::int32_t add_tokens(const prompt_piece& p, const paged_requests& requests, counted_pass& pass) {
+/// The last row of the chunk.
+std::int32_t add_tokens(const prompt_chunk& p, const paged_requests& requests, counted_pass& pass) {
   const std::vector<std::int32_t>& tokens = requests.at(p.serial).tokens;
   std::int32_t row = 0;
   for (std::int64_t i = p.begin; i < p.end; ++i)
@@ -33,12 +33,12 @@ std::int32_t add_tokens(const prompt_piece& p, const paged_requests& requests, c
   return row;
 }
 
-/// For the piece's own sequence and for those that share its prompt.
-void add_samples(const prompt_piece& p, const paged_requests& requests, std::int32_t logits,
+/// For the chunk's own sequence and for those that share its prompt.
+void add_samples(const prompt_chunk& p, const paged_requests& requests, std::int32_t logits,
                  counted_pass& pass) {
   pass.input.add_sample(logits, p.slot, requests.given_at(p.serial, p.end));
   pass.serials.push_back(p.serial);
-  for (const prompt_piece::member& m : p.members) {
+  for (const prompt_chunk::member& m : p.members) {
     pass.input.add_sample(logits, m.slot, requests.given_at(m.serial, p.end));
     pass.serials.push_back(m.serial);
   }
@@ -58,7 +58,7 @@ counted_pass input_of_rows(const schedule_step& plan, const paged_requests& requ
 counted_pass input_of_prompts(const schedule_step& plan, const paged_requests& requests,
                               bool flash) {
   std::int32_t rows = 0, samples = 0, sources = 0;
-  for (const prompt_piece& p : plan.pieces) {
+  for (const prompt_chunk& p : plan.chunks) {
     rows += static_cast<std::int32_t>(p.end - p.begin);
     if (!p.last) continue;
     ++sources;
@@ -66,10 +66,10 @@ counted_pass input_of_prompts(const schedule_step& plan, const paged_requests& r
   }
   counted_pass pass{pass_input(rows, samples, sources), {}, 0, 0};
   std::int32_t source = 0;
-  for (const prompt_piece& p : plan.pieces) {
+  for (const prompt_chunk& p : plan.chunks) {
     const std::int32_t row = add_tokens(p, requests, pass);
     if (flash)
-      pass.input.add_piece(
+      pass.input.add_chunk(
           {p.slot, static_cast<std::int32_t>(p.end - p.begin), static_cast<std::int32_t>(p.end)});
     if (!p.last) continue;
     pass.input.add_source(row);
@@ -82,7 +82,7 @@ counted_pass input_of_everything(const schedule_step& plan, const paged_requests
                                  std::int32_t rows, std::int32_t samples) {
   counted_pass pass{pass_input(rows, samples), {}, 0, 0};
   add_decoding(plan, requests, pass);
-  for (const prompt_piece& p : plan.pieces) {
+  for (const prompt_chunk& p : plan.chunks) {
     const std::int32_t row = add_tokens(p, requests, pass);
     if (p.last) add_samples(p, requests, row, pass);
   }

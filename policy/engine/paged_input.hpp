@@ -37,28 +37,28 @@ class pass_input {
     ++samples_;
   }
   void add_source(std::int32_t row) { at(3 * shape_.rows + 3 * shape_.samples + sources_++) = row; }
-  /// Its rows were added last; pieces come in the order of their rows.
-  void add_piece(const flash_piece& piece) { shape_.pieces.push_back(piece); }
+  /// Its rows were added last; chunks come in the order of their rows.
+  void add_chunk(const flash_chunk& chunk) { shape_.chunks.push_back(chunk); }
 
   const pass_shape& shape() const { return shape_; }
   std::span<const std::int32_t> words() const { return words_; }
-  /// With the words of the pieces, which are known only now.
+  /// With the words of the chunks, which are known only now.
   std::span<const std::int32_t> finished_words() {
-    if (shape_.pieces.empty()) return words_;
+    if (shape_.chunks.empty()) return words_;
     words_.resize(static_cast<std::size_t>(3 * shape_.rows + 3 * shape_.samples + shape_.sources));
-    for (const flash_piece& p : shape_.pieces)
+    for (const flash_chunk& p : shape_.chunks)
       words_.push_back(p.slot);
-    add_begins(&flash_piece::rows);
-    add_begins(&flash_piece::end);
+    add_begins(&flash_chunk::rows);
+    add_begins(&flash_chunk::end);
     return words_;
   }
 
  private:
   std::int32_t& at(std::int32_t i) { return words_[static_cast<std::size_t>(i)]; }
-  void add_begins(std::int32_t flash_piece::*size) {
+  void add_begins(std::int32_t flash_chunk::*size) {
     std::int32_t begin = 0;
     words_.push_back(begin);
-    for (const flash_piece& p : shape_.pieces)
+    for (const flash_chunk& p : shape_.chunks)
       words_.push_back(begin += p.*size);
   }
 
@@ -77,7 +77,7 @@ struct counted_pass {
 /// The rows that decode, at the next size for which there is a graph, at most `most`.
 counted_pass input_of_rows(const schedule_step& plan, const paged_requests& requests,
                            std::int32_t most);
-/// The pieces of prompts, no padding; with or without the words of flash attention.
+/// The chunks of prompts, no padding; with or without the words of flash attention.
 counted_pass input_of_prompts(const schedule_step& plan, const paged_requests& requests,
                               bool flash);
 /// Exact: prompts and decoding as single tokens in a pass of one shape.

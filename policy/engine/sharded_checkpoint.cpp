@@ -118,8 +118,8 @@ base::status take_common(const safetensors_reader& file, const std::string& name
                          std::array<at::Tensor, held.size()>& targets,
                          std::array<std::int64_t, held.size()>& filled) {
   QUERN_TRY(const auto ranges, ranges_of(file, name));
-  for (const shard_piece& piece : shard.pieces) {
-    const parameter& p = layout.parameters[piece.parameter];
+  for (const shard_slice& slice : shard.slices) {
+    const parameter& p = layout.parameters[slice.parameter];
     const auto from = ranges.find(p.name);
     if (from == ranges.end()) continue;
     for (std::size_t k = 0; k < held.size(); ++k) {
@@ -128,12 +128,12 @@ base::status take_common(const safetensors_reader& file, const std::string& name
           from->second + source->shape[0] > p.count())
         return fail(errc::corrupt, "{}: {}{} is missing or not a range of it", name, held[k].prefix,
                     p.name);
-      const std::int64_t begin = std::max(piece.in_parameter, from->second),
-                         end = std::min(piece.in_parameter + piece.count,
+      const std::int64_t begin = std::max(slice.in_parameter, from->second),
+                         end = std::min(slice.in_parameter + slice.count,
                                         from->second + source->shape[0]);
       if (begin >= end) continue;
       std::memcpy(
-          targets[k].mutable_data_ptr<float>() + piece.in_shard + begin - piece.in_parameter,
+          targets[k].mutable_data_ptr<float>() + slice.in_shard + begin - slice.in_parameter,
           source->data.data() + static_cast<std::size_t>(begin - from->second) * sizeof(float),
           static_cast<std::size_t>(end - begin) * sizeof(float));
       filled[k] += end - begin;
@@ -173,14 +173,14 @@ base::expected<shard_file> write_shard(const optimizer_snapshot& what,
   QUERN_CHECK(base::make_folders(folder));
   std::vector<tensor_view> tensors;
   std::map<std::string, std::string> metadata;
-  for (const shard_piece& piece : what.shard.pieces) {
-    const std::string& name = what.layout.parameters[piece.parameter].name;
-    metadata["from." + name] = std::to_string(piece.in_parameter);
+  for (const shard_slice& slice : what.shard.slices) {
+    const std::string& name = what.layout.parameters[slice.parameter].name;
+    metadata["from." + name] = std::to_string(slice.in_parameter);
     for (const held_tensor& one : held)
       tensors.push_back({one.prefix + name,
                          weight_dtype::f32,
-                         {piece.count},
-                         shard_bytes(what.*one.of_snapshot, piece.in_shard, piece.count)});
+                         {slice.count},
+                         shard_bytes(what.*one.of_snapshot, slice.in_shard, slice.count)});
   }
   shard_file file;
   file.name =
@@ -219,8 +219,8 @@ base::status load_shards(adamw& optimizer, const std::filesystem::path& folder) 
     QUERN_CHECK(take_common(reader, file.name, optimizer.layout, optimizer.shard, targets, filled));
   }
   std::int64_t needed = 0;
-  for (const shard_piece& piece : optimizer.shard.pieces)
-    needed += piece.count;
+  for (const shard_slice& slice : optimizer.shard.slices)
+    needed += slice.count;
   for (std::size_t k = 0; k < held.size(); ++k)
     if (filled[k] != needed)
       return fail(errc::corrupt, "{} holds {} of the {} elements of {}* that this shard needs",

@@ -19,7 +19,7 @@
 
 #include "base/hash.hpp"
 #include "base/status.hpp"
-#include "policy/collectives/meeting.hpp"
+#include "policy/collectives/rendezvous.hpp"
 #include "policy/engine/optimizer.hpp"
 
 namespace quern::policy {
@@ -60,7 +60,7 @@ base::status load_shards(adamw& optimizer, const std::filesystem::path& folder);
 class checkpoint_writer {
  public:
   /// `link` is null for one rank and outlives the writer.
-  explicit checkpoint_writer(meeting* link = nullptr) : link_(link) {}
+  explicit checkpoint_writer(rendezvous* link = nullptr) : link_(link) {}
   ~checkpoint_writer();
   checkpoint_writer(const checkpoint_writer&) = delete;
   checkpoint_writer& operator=(const checkpoint_writer&) = delete;
@@ -75,7 +75,7 @@ class checkpoint_writer {
  private:
   base::status run(const optimizer_snapshot& what, const std::filesystem::path& folder,
                    const std::function<base::status()>& more, std::int64_t number);
-  meeting* link_;
+  rendezvous* link_;
   std::int64_t written_ = 0;  ///< numbers the writes of a group alike on all ranks
   std::thread thread_;
 };

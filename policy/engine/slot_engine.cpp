@@ -40,8 +40,9 @@ struct slot_state {
   std::deque<std::vector<sequence>> waiting;  ///< groups, in order of submission
   std::list<sequence> running;                ///< the next to be served in front
   std::vector<std::int64_t> free_slots;
-  std::vector<std::int32_t> guests;  ///< of each slot: sequences that read their prompt in it
-  std::vector<bool> left;            ///< of each slot: its owner has ended, guests keep it
+  std::vector<std::int32_t>
+      prompt_readers;      ///< of each slot: sequences that read their prompt in it
+  std::vector<bool> left;  ///< of each slot: its owner has ended, readers keep it
   std::unordered_set<std::uint64_t> ids;
   std::uint64_t next_group = 0;
   std::vector<generation_result> ended;
@@ -83,7 +84,7 @@ void slot_state::hand_over(sequence& leader) {
 void slot_state::forget_cache() {
   for (sequence& s : running)
     s.computed = s.shared = s.prompt_slot = 0;
-  guests.assign(guests.size(), 0);
+  prompt_readers.assign(prompt_readers.size(), 0);
   for (std::size_t i = 0; i < left.size(); ++i)
     if (left[i]) free_slots.push_back(static_cast<std::int64_t>(i));
   left.assign(left.size(), false);
@@ -95,18 +96,18 @@ void slot_state::share_prompt(const sequence& leader, sequence& member) {
   member.shared = leader.computed / cache_block * cache_block;
   member.prompt_slot = leader.slot;
   member.waits = false;
-  if (member.shared > 0) ++guests[static_cast<std::size_t>(leader.slot)];
+  if (member.shared > 0) ++prompt_readers[static_cast<std::size_t>(leader.slot)];
   if (member.shared < leader.computed)
     model->copy_slot(leader.slot, member.slot, member.shared, leader.computed);
 }
 
 void slot_state::release(const sequence& s) {
   const auto own = static_cast<std::size_t>(s.slot), host = static_cast<std::size_t>(s.prompt_slot);
-  if (s.shared > 0 && --guests[host] == 0 && left[host]) {
+  if (s.shared > 0 && --prompt_readers[host] == 0 && left[host]) {
     left[host] = false;
     free_slots.push_back(s.prompt_slot);
   }
-  if (guests[own] > 0)
+  if (prompt_readers[own] > 0)
     left[own] = true;
   else
     free_slots.push_back(s.slot);
@@ -297,7 +298,7 @@ base::expected<std::unique_ptr<generation_engine>> make_slot_engine(
   s.active.flat.copy_(initial.flat);
   s.version = version;
   s.hash = hash;
-  s.guests.assign(static_cast<std::size_t>(options.slots), 0);
+  s.prompt_readers.assign(static_cast<std::size_t>(options.slots), 0);
   s.left.assign(static_cast<std::size_t>(options.slots), false);
   for (std::int64_t i = options.slots; i-- > 0;)
     s.free_slots.push_back(i);

@@ -22,7 +22,7 @@ constexpr std::int64_t warm_up_elements = 1 << 20;
 /// While it lives, the watch takes an end that does not move for one that has failed.
 class transfer_under_way {
  public:
-  transfer_under_way(meeting& link, std::string_view phase, std::int64_t version) : link_(link) {
+  transfer_under_way(rendezvous& link, std::string_view phase, std::int64_t version) : link_(link) {
     link_.at(phase, version);
     link_.busy(false);
   }
@@ -31,7 +31,7 @@ class transfer_under_way {
   transfer_under_way& operator=(const transfer_under_way&) = delete;
 
  private:
-  meeting& link_;
+  rendezvous& link_;
 };
 
 std::string key_of(std::string_view what, std::int64_t number) {
@@ -40,15 +40,15 @@ std::string key_of(std::string_view what, std::int64_t number) {
 
 }  // namespace
 
-base::expected<std::unique_ptr<weight_link>> weight_link::open(const meeting_place& where,
+base::expected<std::unique_ptr<weight_link>> weight_link::open(const rendezvous_options& where,
                                                                at::Device device) {
   if (where.ranks != 2)
     return fail(errc::invalid_argument, "a link for weights has two ends, not {}", where.ranks);
-  QUERN_TRY(auto met, meeting::join(where));
+  QUERN_TRY(auto met, rendezvous::join(where));
   return open(std::move(met), device);
 }
 
-base::expected<std::unique_ptr<weight_link>> weight_link::open(std::shared_ptr<meeting> met,
+base::expected<std::unique_ptr<weight_link>> weight_link::open(std::shared_ptr<rendezvous> met,
                                                                at::Device device) {
   std::unique_ptr<collective_backend> transport;
   if (device.is_cuda()) {
@@ -69,7 +69,7 @@ base::status weight_link::warm_up(std::int64_t version) {
 
 base::status weight_link::agree(const transfer_plan& plan, at::ScalarType type) {
   const std::string own = fmt::format("{} {}", base::to_hex(plan.hash), at::toString(type));
-  meeting& link = group_->link();
+  rendezvous& link = group_->link();
   QUERN_CHECK(link.set(key_of("plan of rank", group_->rank()), own));
   QUERN_TRY(const std::string other, link.get(key_of("plan of rank", 1 - group_->rank())));
   if (other == own) return {};
@@ -78,7 +78,7 @@ base::status weight_link::agree(const transfer_plan& plan, at::ScalarType type) 
 }
 
 base::expected<std::int64_t> weight_link::ask() {
-  meeting& link = group_->link();
+  rendezvous& link = group_->link();
   const std::int64_t number = asked_++;
   QUERN_CHECK(link.set(key_of("asked", number), "yes"));
   QUERN_TRY(const std::string text, link.get(key_of("offer", number)));

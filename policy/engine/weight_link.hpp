@@ -23,11 +23,11 @@ class weight_link {
  public:
   /// Waits for the other end at `where`, of two ranks: 0 sends, 1 receives. The transport follows
   /// the device.
-  static base::expected<std::unique_ptr<weight_link>> open(const meeting_place& where,
+  static base::expected<std::unique_ptr<weight_link>> open(const rendezvous_options& where,
                                                            at::Device device);
-  /// Where both ends have met already. `meeting::cut` of that meeting ends, from any thread,
+  /// Where both ends have met already. `rendezvous::cut` of that rendezvous ends, from any thread,
   /// whatever an end waits for.
-  static base::expected<std::unique_ptr<weight_link>> open(std::shared_ptr<meeting> met,
+  static base::expected<std::unique_ptr<weight_link>> open(std::shared_ptr<rendezvous> met,
                                                            at::Device device);
 
   /// Both ends, before anything is sent: that they mean the same ranges and elements. Error:
@@ -48,7 +48,7 @@ class weight_link {
   /// Rank 1: into `arena`, flat and of the plan's target layout. After an error the arena holds
   /// anything.
   base::status receive(const transfer_plan& plan, at::Tensor& arena, std::int64_t version);
-  [[nodiscard]] meeting& link() { return group_->link(); }
+  [[nodiscard]] rendezvous& link() { return group_->link(); }
 
  private:
   weight_link(std::unique_ptr<communicator> group, at::Device device)

@@ -57,25 +57,25 @@ std::string_view without_end_space(std::string_view text) {
   return last == std::string_view::npos ? std::string_view{} : text.substr(0, last + 1);
 }
 
-/// A conversation in pieces: special tokens by name, and plain text between them.
-struct piece {
+/// A conversation in parts: special tokens by name, and plain text between them.
+struct chat_part {
   bool special = false;
   std::string text;
 };
 
 class writer {
  public:
-  void special(std::string_view token) { pieces_.push_back({true, std::string(token)}); }
+  void special(std::string_view token) { parts_.push_back({true, std::string(token)}); }
   void text(std::string_view plain) {
     if (plain.empty()) return;
     // Neighbours are one text: where a token may end must not depend on how the template is coded.
-    if (pieces_.empty() || pieces_.back().special) pieces_.push_back({false, {}});
-    pieces_.back().text += plain;
+    if (parts_.empty() || parts_.back().special) parts_.push_back({false, {}});
+    parts_.back().text += plain;
   }
-  std::vector<piece> take() { return std::move(pieces_); }
+  std::vector<chat_part> take() { return std::move(parts_); }
 
  private:
-  std::vector<piece> pieces_;
+  std::vector<chat_part> parts_;
 };
 
 /// Python's str.strip(), which Jinja's trim is: Unicode white space and the four separators.
@@ -176,8 +176,8 @@ void llama3(writer& out, std::span<const chat_message> messages) {
   }
 }
 
-expected<std::vector<piece>> lay_out(chat_format format, std::span<const chat_message> messages,
-                                     bool add_generation_prompt) {
+expected<std::vector<chat_part>> lay_out(chat_format format, std::span<const chat_message> messages,
+                                         bool add_generation_prompt) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const auto& role = messages[i].role;
     if (role != "system" && role != "user" && role != "assistant")
@@ -253,9 +253,9 @@ expected<chat_format> load_chat_format(const std::filesystem::path& dir) {
 
 expected<std::string> render_chat(chat_format format, std::span<const chat_message> messages,
                                   bool add_generation_prompt) {
-  QUERN_TRY(const auto pieces, lay_out(format, messages, add_generation_prompt));
+  QUERN_TRY(const auto parts, lay_out(format, messages, add_generation_prompt));
   std::string out;
-  for (const auto& part : pieces)
+  for (const auto& part : parts)
     out += part.text;
   return out;
 }
@@ -263,11 +263,11 @@ expected<std::string> render_chat(chat_format format, std::span<const chat_messa
 expected<std::vector<token_id>> encode_chat(const tokenizer& tokenizer, chat_format format,
                                             std::span<const chat_message> messages,
                                             bool add_generation_prompt) {
-  QUERN_TRY(const auto pieces, lay_out(format, messages, add_generation_prompt));
+  QUERN_TRY(const auto parts, lay_out(format, messages, add_generation_prompt));
   if (format == chat_format::none)
-    return tokenizer.encode(pieces.empty() ? "" : pieces.front().text, {false, true});
+    return tokenizer.encode(parts.empty() ? "" : parts.front().text, {false, true});
   std::vector<token_id> out;
-  for (const auto& part : pieces) {
+  for (const auto& part : parts) {
     if (!part.special) {
       const auto tokens = tokenizer.encode(part.text);
       out.insert(out.end(), tokens.begin(), tokens.end());

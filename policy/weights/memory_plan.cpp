@@ -194,7 +194,7 @@ std::string memory_plan::table(std::int64_t available) const {
   std::string text;
   for (const memory_item& item : items)
     if (item.bytes > 0)
-      text += fmt::format("{:<44}{:>12}  {}\n", item.what, show_bytes(item.bytes), item.setting);
+      text += fmt::format("{:<44}{:>12}  {}\n", item.purpose, show_bytes(item.bytes), item.setting);
   return text +
          fmt::format("{:<44}{:>12}  of {}\n", "in all", show_bytes(total()), show_bytes(available));
 }

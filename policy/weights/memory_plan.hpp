@@ -52,7 +52,7 @@ struct generator_demand {
 };
 
 struct memory_item {
-  std::string what;
+  std::string purpose;
   std::int64_t bytes = 0;
   std::string setting;  ///< that makes it smaller; empty: only another model does
 };

@@ -24,7 +24,7 @@ bool same_bits(const tensor_view* a, const tensor_view* b) {
 }
 
 /// Tensors of the file that the model has no place for.
-base::status check_strangers(const safetensors_reader& file, const catalogue& catalogue) {
+base::status check_unknown_tensors(const safetensors_reader& file, const catalogue& catalogue) {
   for (const auto& tensor : file.tensors()) {
     if (catalogue.find(tensor.name) != nullptr) continue;
     if (tensor.name.ends_with("rotary_emb.inv_freq")) continue;
@@ -48,7 +48,7 @@ base::status check_arena(const catalogue& catalogue, std::size_t bytes) {
 }  // namespace
 
 base::status check_weights(const safetensors_reader& file, const catalogue& catalogue) {
-  QUERN_CHECK(check_strangers(file, catalogue));
+  QUERN_CHECK(check_unknown_tensors(file, catalogue));
   for (const auto& p : catalogue.parameters) {
     const tensor_view* tensor = file.find(p.name);
     if (tensor == nullptr)

@@ -22,7 +22,7 @@ base::expected<shard_map> make_shard_map(const catalogue& layout, std::int32_t r
     const std::int64_t begin = std::max(p.offset, map.ranges[bucket].begin),
                        end = std::min(p.offset + p.count(), map.ranges[bucket].end);
     if (begin >= end) continue;
-    map.pieces.push_back(
+    map.slices.push_back(
         {i, begin - p.offset, map.begins[bucket] + begin - map.ranges[bucket].begin, end - begin});
   }
   return map;

@@ -11,12 +11,12 @@
 namespace quern::policy {
 
 /// The part of one parameter that lies in the shard, contiguous in all three.
-struct shard_piece {
+struct shard_slice {
   std::size_t parameter = 0;  ///< index into catalogue::parameters
   std::int64_t in_parameter = 0;
   std::int64_t in_shard = 0;
   std::int64_t count = 0;
-  bool operator==(const shard_piece&) const = default;
+  bool operator==(const shard_slice&) const = default;
 };
 
 struct shard_map {
@@ -24,7 +24,7 @@ struct shard_map {
   std::vector<element_range> ranges;  ///< of the arena, one a bucket
   std::vector<std::int64_t> begins;   ///< where each of them begins in the shard
   std::int64_t elements = 0;          ///< of the shard, padding included
-  std::vector<shard_piece> pieces;    ///< ordered by in_shard; what is not in one is padding
+  std::vector<shard_slice> slices;    ///< ordered by in_shard; what is not in one is padding
 };
 
 /// Refused: a rank outside the catalogue's ranks.

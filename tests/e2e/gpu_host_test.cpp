@@ -9,7 +9,7 @@
 #include "e2e/gpu_hosts.hpp"
 #include "env/device/gpu_class.hpp"
 #include "env/device/gpu_probe.hpp"
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
 #include "support/gpu.hpp"
 
@@ -62,7 +62,7 @@ void check_all_right(gpu_run& run) {
   for (const auto& [sample, candidate] : run.jobs) {
     CAPTURE(candidate.file);
     CHECK(run.accepted[sample] == 1);
-    const auto& v = run.answers[sample].what;
+    const auto& v = run.answers[sample].judged;
     CAPTURE(v.detail);
     CHECK_MESSAGE(is_right(v, candidate.right), short_verdict(v), " for ", candidate.file);
   }
@@ -87,7 +87,7 @@ TEST_CASE("a host judges what a run sends, and leaves when it is asked to") {
   check_all_right(run);
   std::size_t told = 0;
   for (const auto& [sample, answer] : run.answers) {
-    const auto& v = answer.what;
+    const auto& v = answer.judged;
     if (!v.device) continue;
     ++told;
     CHECK(v.device->looks.size() >= 2);
@@ -144,8 +144,8 @@ TEST_CASE("memory that does not come back puts the device into quarantine, and o
   REQUIRE(run.open().has_value());
   auto host = run.start_host("0", "host");
   REQUIRE(host.has_value());
-  auto desk = env::device_desk::open(0);
-  REQUIRE(desk.has_value());
+  auto context = env::device_context::open(0);
+  REQUIRE(context.has_value());
   // Processes of their own, one after another: memory is looked at around what each is asked.
   const auto candidates = a_few(10, "host_entry");
   auto submit_all = [&, round = 0]() mutable { submit(run, candidates, round++); };
@@ -158,7 +158,7 @@ TEST_CASE("memory that does not come back puts the device into quarantine, and o
     // are missing. Between two attempts nothing is taken for longer than a question lasts.
     submit_all();
     (void)run.wait(1.5 + 0.17 * attempt, out);
-    auto piece = (*desk)->allocate(30ULL << 30);
+    auto piece = (*context)->allocate(30ULL << 30);
     REQUIRE_MESSAGE(piece.has_value(), (piece ? "" : piece.error().message));
     quarantined = run.wait(6, out);
     std::printf("attempt %d to be seen with memory: %s\n", attempt, quarantined ? "yes" : "no");
@@ -193,7 +193,7 @@ TEST_CASE("two devices share the work, and each bears out the large claims of th
   int confirmed = 0, unconfirmed = 0;
   for (const auto& [sample, answer] : run.answers) {
     CHECK(run.accepted[sample] == 1);
-    const auto& v = answer.what;
+    const auto& v = answer.judged;
     // Two measurements 10 % apart are an answer too, and not about right or wrong.
     const bool fine = v.kind == env::verdict_kind::ok || v.kind == env::verdict_kind::unconfirmed;
     CHECK_MESSAGE(fine, short_verdict(v), " ", v.detail, " for ", run.jobs[sample].file);

@@ -29,8 +29,8 @@ base::json manifest_at(const std::filesystem::path& file) {
   return *value;
 }
 
-actors::evaluation_desk::limits desk_limits() {
-  actors::evaluation_desk::limits limits({actors::retry_limits::within(4), lease_ns});
+actors::evaluation_scheduler::limits scheduler_limits() {
+  actors::evaluation_scheduler::limits limits({actors::retry_limits::within(4), lease_ns});
   limits.pause.patience_ns = 0;
   return limits;
 }
@@ -92,7 +92,7 @@ gpu_run::gpu_run(std::string device_class, std::int64_t recheck_above_e2)
     : sent(earlier),
       device_class_(std::move(device_class)),
       recheck_above_e2_(recheck_above_e2),
-      desk_(1, desk_limits()) {}
+      scheduler_(1, scheduler_limits()) {}
 
 base::status gpu_run::open() {
   actors::gateway_options options;
@@ -154,13 +154,13 @@ actors::sample_id gpu_run::submit(const gpu_candidate& candidate, int round) {
   sources_[sample] = *source;
   if (round > 0)
     sources_[sample] = "constexpr int quern_round_" + std::to_string(round) + " = 0;\n" + *source;
-  REQUIRE(desk_.submit({sample, "cuda", device_class_, {}}).has_value());
+  REQUIRE(scheduler_.submit({sample, "cuda", device_class_, {}}).has_value());
   send_jobs();
   return sample;
 }
 
 void gpu_run::send_jobs() {
-  while (const auto order = desk_.next(clock_.now_ns())) {
+  while (const auto order = scheduler_.next(clock_.now_ns())) {
     const actors::sample_id sample = order->held.sample;
     env::job_message job;
     job.session = order->device.session;
@@ -196,13 +196,14 @@ void gpu_run::settle(actors::session_id session, actors::lease_id lease,
       answer.attempts = result.attempt;
       answer.device = holders_[lease];
       if (auto v = env::parse_verdict(text)) {
-        answer.what = std::move(*v);
+        answer.judged = std::move(*v);
       } else {
-        answer.what.detail = text;
+        answer.judged.detail = text;
       }
       std::printf("sample %lld, attempt %d, device %lld: %-22s %s\n",
                   static_cast<long long>(result.sample), result.attempt,
-                  static_cast<long long>(answer.device.device), short_verdict(answer.what).c_str(),
+                  static_cast<long long>(answer.device.device),
+                  short_verdict(answer.judged).c_str(),
                   std::filesystem::path(jobs.at(result.sample).file).filename().c_str());
       break;
     }
@@ -219,7 +220,7 @@ void gpu_run::settle(actors::session_id session, actors::lease_id lease,
       break;
   }
   if (result.outcome != lease_outcome::pending) {
-    desk_.committed(lease);
+    scheduler_.committed(lease);
     const bool late =
         result.outcome == lease_outcome::late || result.outcome == lease_outcome::unknown;
     gateway_->acknowledge(session, lease, !late);
@@ -237,14 +238,14 @@ void gpu_run::host_joined(actors::session_id session, const env::hello_message& 
                 hello.name.c_str(), static_cast<long long>(hello.pid), static_cast<long long>(d.id),
                 d.device_class.c_str(), static_cast<long long>(d.slots));
   }
-  (void)desk_.host_joined(session, offer);
+  (void)scheduler_.host_joined(session, offer);
   joined.push_back(session);
   changed_.notify_all();
 }
 
 void gpu_run::credit(actors::session_id session, std::int64_t device, std::int64_t granted) {
   const std::lock_guard lock(mutex_);
-  (void)desk_.credit({session, device}, granted);
+  (void)scheduler_.credit({session, device}, granted);
   send_jobs();
 }
 
@@ -252,23 +253,23 @@ void gpu_run::verdict(actors::session_id session, actors::lease_id lease, const 
   const std::lock_guard lock(mutex_);
   const auto v = env::parse_verdict(text);
   const auto now = clock_.now_ns();
-  if (!v) return settle(session, lease, desk_.failed(session, lease, now), v.error().message);
+  if (!v) return settle(session, lease, scheduler_.failed(session, lease, now), v.error().message);
   if (!v->claim_e2)
-    return settle(session, lease, desk_.verdict(session, lease, v->kind, now), text);
+    return settle(session, lease, scheduler_.verdict(session, lease, v->kind, now), text);
   ++claims;
-  settle(session, lease, desk_.claimed(session, lease, *v->claim_e2, now), text);
+  settle(session, lease, scheduler_.claimed(session, lease, *v->claim_e2, now), text);
 }
 
 void gpu_run::failed(actors::session_id session, actors::lease_id lease,
                      const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  settle(session, lease, desk_.failed(session, lease, clock_.now_ns()), reason);
+  settle(session, lease, scheduler_.failed(session, lease, clock_.now_ns()), reason);
 }
 
 void gpu_run::returned(actors::session_id session, actors::lease_id lease,
                        const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  settle(session, lease, desk_.returned(session, lease, clock_.now_ns()), reason);
+  settle(session, lease, scheduler_.returned(session, lease, clock_.now_ns()), reason);
 }
 
 void gpu_run::quarantined(actors::session_id session,
@@ -281,14 +282,14 @@ void gpu_run::quarantined(actors::session_id session,
     if (out != devices.end())
       std::printf("device %lld in quarantine: %s\n", static_cast<long long>(device),
                   out->reason.c_str());
-    desk_.device_out({session, device}, out != devices.end());
+    scheduler_.device_out({session, device}, out != devices.end());
   }
   send_jobs();
 }
 
 void gpu_run::host_draining(actors::session_id session) {
   const std::lock_guard lock(mutex_);
-  desk_.host_draining(session);
+  scheduler_.host_draining(session);
   draining.push_back(session);
   changed_.notify_all();
 }
@@ -296,7 +297,7 @@ void gpu_run::host_draining(actors::session_id session) {
 void gpu_run::host_lost(actors::session_id session, const std::string& why) {
   const std::lock_guard lock(mutex_);
   std::printf("host lost: %s\n", why.c_str());
-  retries += static_cast<int>(desk_.host_lost(session, clock_.now_ns()).size());
+  retries += static_cast<int>(scheduler_.host_lost(session, clock_.now_ns()).size());
   lost.push_back(session);
   send_jobs();
 }
@@ -304,7 +305,7 @@ void gpu_run::host_lost(actors::session_id session, const std::string& why) {
 void gpu_run::host_left(actors::session_id session, const std::string& why) {
   const std::lock_guard lock(mutex_);
   std::printf("host left: %s\n", why.c_str());
-  (void)desk_.host_left(session, clock_.now_ns());
+  (void)scheduler_.host_left(session, clock_.now_ns());
   lost.push_back(session);
   send_jobs();
 }

@@ -1,5 +1,5 @@
-// A run's dispatching side for tests with real `quern evaluator` children on GPUs: a desk behind a
-// gateway, jobs from the suites and candidates of the tree.
+// A run's dispatching side for tests with real `quern evaluator` children on GPUs: a scheduler
+// behind a gateway, jobs from the suites and candidates of the tree.
 #pragma once
 
 #include <condition_variable>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/decide/evaluation_desk.hpp"
+#include "actors/decide/evaluation_scheduler.hpp"
 #include "actors/gateway.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -31,7 +31,7 @@ std::vector<gpu_candidate> hostile_candidates(const std::vector<std::string>& fi
 
 /// One evaluation as it ended.
 struct gpu_answer {
-  env::verdict what;
+  env::verdict judged;
   actors::device_key device;
   int attempts = 0;
 };
@@ -98,7 +98,7 @@ class gpu_run final : public actors::gateway_events {
   std::int64_t recheck_above_e2_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  actors::evaluation_desk desk_;
+  actors::evaluation_scheduler scheduler_;
   std::map<std::string, known_task> tasks_;
   std::map<actors::session_id, std::vector<std::int64_t>> devices_;
   std::map<actors::lease_id, actors::device_key> holders_;

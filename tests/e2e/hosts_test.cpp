@@ -1,6 +1,6 @@
 // A run whose roles live on several hosts: addresses of the loopback, and a launch command that
 // starts what ssh would on each of them. A rank, then the launch command of another one is killed,
-// a stranger knocks, and nobody is asked.
+// a process that is not admitted knocks, and nobody is asked.
 #include <algorithm>
 
 #include <signal.h>
@@ -61,19 +61,19 @@ actors::generator_ref::behavior_type idle_generator(actors::generator_ref::point
 /// knows, then asks to be let in. Gives the answer.
 std::string shout_at(const std::string& control) {
   actors::node self;
-  const auto replay =
+  const auto orchestrator =
       actors::connect_to_control(self.system(), actors::parse_address(control).value());
-  REQUIRE(replay);
+  REQUIRE(orchestrator);
   const auto idle = self.system().spawn(idle_generator);
   self.owns(idle);
   caf::scoped_actor someone(self.system());
-  caf::anon_send(*replay, actors::drain{static_cast<std::uint8_t>(actors::ending::stop)});
-  someone->send(*replay, actors::drain{static_cast<std::uint8_t>(actors::ending::pause)});
-  someone->send(*replay, actors::fatal_problem{"stranger", "all is lost"});
-  someone->send(*replay, actors::step_done{});
+  caf::anon_send(*orchestrator, actors::drain{static_cast<std::uint8_t>(actors::ending::stop)});
+  someone->send(*orchestrator, actors::drain{static_cast<std::uint8_t>(actors::ending::pause)});
+  someone->send(*orchestrator, actors::fatal_problem{"unadmitted", "all is lost"});
+  someone->send(*orchestrator, actors::step_done{});
   std::string answer = "let in";
   // Messages of one node come in order: when this is answered, those before were read.
-  someone->request(*replay, std::chrono::seconds(60), actors::hello{}, idle)
+  someone->request(*orchestrator, std::chrono::seconds(60), actors::hello{}, idle)
       .receive([](const actors::welcome&) {},
                [&](const caf::error& problem) { answer = self.system().render(problem); });
   return answer;
@@ -87,7 +87,8 @@ TEST_CASE("ranks, generator and evaluator on hosts of their own, with weights ov
   const std::string launch = (folder.path() / "launch").string();
   REQUIRE(base::write_file_atomic(launch, launcher));
   fs::permissions(launch, fs::perms::owner_all);
-  // Enough that it goes on while a stranger is started, which takes as long as a few steps.
+  // Enough that it goes on while a process that is not admitted is started, which takes as long as
+  // a few steps.
   constexpr std::int64_t steps = 12;
   auto control = base::subprocess::start(
       {.argv = train_command(
@@ -120,21 +121,21 @@ TEST_CASE("ranks, generator and evaluator on hosts of their own, with weights ov
   const auto argv = base::split(line, '\0');
   CHECK(argument_after(argv, "--host") == "127.0.0.3");
   // Whoever is not given the run's secret is not let in, and is told no more than that.
-  auto stranger = base::subprocess::start(
+  auto unadmitted = base::subprocess::start(
       {.argv = {program("quern-torch"), "generator", "--control", argument_after(argv, "--control"),
                 "--config", (run / "config.yaml").string(), "--start", "3"},
-       .log = folder.path() / "stranger",
+       .log = folder.path() / "unadmitted",
        .input = "0123456789abcdef0123456789abcdef\n"});
-  REQUIRE(stranger);
+  REQUIRE(unadmitted);
   CHECK(contains(shout_at(argument_after(argv, "--control")), "does not know the secret"));
   const pid_t killed = only({"quern-torch", rank_words("1")});
   REQUIRE(::kill(killed, SIGKILL) == 0);
   // A checkpoint may be on its way: the next one is of those that were started again.
   const std::int64_t before = version_of(run);
-  const auto sent_away = stranger->wait(60_s);
+  const auto sent_away = unadmitted->wait(60_s);
   REQUIRE(sent_away);
   CHECK(sent_away->code == 1);
-  CHECK(contains(base::read_file(folder.path() / "stranger").value_or(""),
+  CHECK(contains(base::read_file(folder.path() / "unadmitted").value_or(""),
                  "does not know the secret of this run"));
   REQUIRE(wait_until(300_s, [&] {
     const auto again = find_processes({"quern-torch", rank_words("1"), run.string()});

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
-#include "actors/replay/prompter.hpp"
+#include "actors/orchestrator/prompter.hpp"
 #include "e2e/run_fixture.hpp"
 #include "policy/engine/threads.hpp"
 #include "support/test.hpp"

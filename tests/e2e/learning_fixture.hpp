@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/file.hpp"
 #include "e2e/recorded_fixture.hpp"
 #include "policy/engine/generator.hpp"

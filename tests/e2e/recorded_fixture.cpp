@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "actors/config/config_file.hpp"
-#include "actors/replay/recorded_book.hpp"
-#include "actors/replay/sample_blob.hpp"
+#include "actors/orchestrator/recorded_book.hpp"
+#include "actors/orchestrator/sample_blob.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "env/grammar/completion_text.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 
 namespace quern::test {
 

@@ -330,7 +330,7 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
   };
   make_key("run.key");
   REQUIRE(base::write_file_atomic(at / "hosts", make_key("host.key") + " the only one\n"));
-  const std::string stranger_key = make_key("stranger.key");
+  const std::string unadmitted_key = make_key("unadmitted.key");
   const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
   const fs::path run = at / "run";
   auto control = base::subprocess::start(
@@ -357,14 +357,14 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
          .log = at / (std::string(key) + ".log")});
   };
   // A key that is not listed gets no answer, and gives up.
-  auto stranger = join("stranger.key");
-  REQUIRE(stranger);
-  const auto refused = stranger->wait(60_s);
+  auto unadmitted = join("unadmitted.key");
+  REQUIRE(unadmitted);
+  const auto refused = unadmitted->wait(60_s);
   REQUIRE(refused);
   CHECK(refused->code == 1);
   const auto log_of = [&](const char* name) { return base::read_file(at / name).value_or(""); };
-  CHECK(contains(log_of("stranger.key.log"), "does not admit this host's public key"));
-  CHECK(contains(log_of("log"), "with the public key " + stranger_key + " is refused"));
+  CHECK(contains(log_of("unadmitted.key.log"), "does not admit this host's public key"));
+  CHECK(contains(log_of("log"), "with the public key " + unadmitted_key + " is refused"));
   CHECK(counts_of(run).of(storage::sample_state::trained) == 0);
   auto host = join("host.key");
   REQUIRE(host);

@@ -50,7 +50,7 @@ void judge_recorded(std::string_view text) {
   }
   if (const auto recording = env::parse_recorded_extensions(text)) {
     require(recording->requests.size() <= 16, "extensions are bounded");
-    require(recording->how != env::extension_recording::end::lost, "an answer has an end");
+    require(recording->ending != env::extension_recording::end::lost, "an answer has an end");
     require(std::ssize(recording->text) <= env::most_recording_text, "the text is bounded");
   }
 }

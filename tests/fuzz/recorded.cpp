@@ -1,5 +1,5 @@
 // Recorded completions that a run plays.
-#include "actors/replay/recorded_file.hpp"
+#include "actors/orchestrator/recorded_file.hpp"
 #include "base/json.hpp"
 #include "fuzz.hpp"
 

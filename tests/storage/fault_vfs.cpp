@@ -21,7 +21,7 @@ struct fault_vfs::methods {
   static int read(sqlite3_file* f, void* to, int size, sqlite3_int64 at) {
     fault_vfs& owner = *of(f).owner;
     if (!owner.fails(call_kind::read)) return below(f)->pMethods->xRead(below(f), to, size, at);
-    if (owner.what_ == disk_fault::read_error) return SQLITE_IOERR_READ;
+    if (owner.fault_ == disk_fault::read_error) return SQLITE_IOERR_READ;
     const int code = below(f)->pMethods->xRead(below(f), to, size, at);
     std::memset(static_cast<char*>(to) + size / 2, 0, static_cast<std::size_t>(size - size / 2));
     return code == SQLITE_OK ? SQLITE_IOERR_SHORT_READ : code;
@@ -30,7 +30,7 @@ struct fault_vfs::methods {
     fault_vfs& owner = *of(f).owner;
     if (!owner.fails(call_kind::change))
       return below(f)->pMethods->xWrite(below(f), from, size, at);
-    const disk_fault what = owner.what_;
+    const disk_fault what = owner.fault_;
     if (what == disk_fault::short_full || what == disk_fault::short_io_error)
       below(f)->pMethods->xWrite(below(f), from, size / 2, at);
     const bool full = what == disk_fault::full || what == disk_fault::short_full;
@@ -144,7 +144,7 @@ fault_vfs::~fault_vfs() {
 void fault_vfs::fail_at(std::int64_t call, disk_fault what, bool from_then_on) {
   calls_ = 0;
   fail_from_ = call;
-  what_ = what;
+  fault_ = what;
   from_then_on_ = from_then_on;
   fired_ = false;
 }
@@ -173,7 +173,7 @@ bool fault_vfs::fails(call_kind made) {
   if ((made == call_kind::change || made == call_kind::open || made == call_kind::remove) &&
       changes_++ == kill_at_)
     ::raise(SIGKILL);
-  if (made != call_of(what_)) return false;
+  if (made != call_of(fault_)) return false;
   const std::int64_t number = calls_++;
   const bool failing = from_then_on_ ? number >= fail_from_ : number == fail_from_;
   fired_ = fired_ || failing;

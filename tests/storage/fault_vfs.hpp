@@ -61,7 +61,7 @@ class fault_vfs {
   sqlite3_vfs own_;
   std::int64_t calls_ = 0;
   std::int64_t fail_from_ = never;
-  disk_fault what_ = disk_fault::full;
+  disk_fault fault_ = disk_fault::full;
   bool from_then_on_ = false;
   bool fired_ = false;
   std::int64_t changes_ = 0;

@@ -105,7 +105,7 @@ struct disk_case {
 /// One life after the other, each with its fault at the next call.
 class faulty_lives {
  public:
-  explicit faulty_lives(const disk_case& how) : how_(how) {
+  explicit faulty_lives(const disk_case& how) : case_(how) {
     {
       // The schema is written once: making it has a test of its own.
       const auto db = must(database::open(fresh_, database::access::write));
@@ -143,14 +143,15 @@ class faulty_lives {
 
   [[nodiscard]] base::expected<std::unique_ptr<database>> open(const fs::path& path) const {
     QUERN_TRY(auto db, database::open(path, database::access::write, 8));
-    if (how_.small_cache) QUERN_CHECK(db->execute("PRAGMA cache_size = 4; PRAGMA cache_spill = 1"));
+    if (case_.small_cache)
+      QUERN_CHECK(db->execute("PRAGMA cache_size = 4; PRAGMA cache_spill = 1"));
     return db;
   }
 
   /// Whether the fault came up.
   bool live(std::int64_t call) {
     const fs::path path = copy_fresh();
-    disk_.fail_at(call, how_.what, how_.from_then_on);
+    disk_.fail_at(call, case_.what, case_.from_then_on);
     write(path);
     const bool fired = disk_.fired();
     disk_.heal();
@@ -212,7 +213,7 @@ class faulty_lives {
     }
     ++went_on;
     // Where no page can be read any more, writing goes on in those that are kept in memory.
-    REQUIRE((seen.has_value() || how_.from_then_on));
+    REQUIRE((seen.has_value() || case_.from_then_on));
     CHECK_MESSAGE(seen.value_or(before) == before,
                   "an operation that failed has changed something");
     const std::string more = before + "1       \n";  // the row in scratch
@@ -224,7 +225,7 @@ class faulty_lives {
   }
 
   fault_vfs disk_;
-  disk_case how_;
+  disk_case case_;
   base::temp_folder folder_ = must(base::temp_folder::make("faults"));
   fs::path fresh_ = folder_.path() / "fresh.db";
   std::vector<std::string> rows_;     ///< before the first operation, and after each

@@ -47,7 +47,7 @@ class raw_link {
   void send_with_ticket(std::uint64_t ticket, env::runner::command what,
                         std::span<const std::byte> body, std::span<const int> descriptors = {}) {
     env::runner::header head;
-    head.what = what;
+    head.command_id = what;
     head.ticket = ticket;
     std::vector<std::byte> message(sizeof head);
     std::memcpy(message.data(), &head, sizeof head);
@@ -82,8 +82,8 @@ class raw_link {
     const auto r = answer();
     if (!r) return "closed";
     CHECK(r->ticket == ticket);
-    if (r->how == env::runner::outcome::done) return "done";
-    CHECK(r->how == env::runner::outcome::failed);
+    if (r->reply_outcome == env::runner::outcome::done) return "done";
+    CHECK(r->reply_outcome == env::runner::outcome::failed);
     return r->text.data();
   }
 

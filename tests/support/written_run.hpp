@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actors/messages.hpp"
-#include "actors/replay/sample_blob.hpp"
+#include "actors/orchestrator/sample_blob.hpp"
 #include "base/file.hpp"
 #include "env/verdict/verdict.hpp"
 #include "storage/archive.hpp"

@@ -1,4 +1,4 @@
-"""What tools/bench_exemplars makes of answers, of options and of runs that are missing.
+"""What tools/benchmarks/bench_exemplars makes of answers, of options and of runs that are missing.
 
   python3 tests/tools/bench_exemplars_cases.py ROOT FOLDER      exit code 0: all hold
 """
@@ -14,7 +14,7 @@ import sys
 
 ROOT, FOLDER = map(pathlib.Path, sys.argv[1:])
 sys.dont_write_bytecode = True
-LOADER = importlib.machinery.SourceFileLoader("bench_exemplars", str(ROOT / "tools/bench_exemplars"))
+LOADER = importlib.machinery.SourceFileLoader("bench_exemplars", str(ROOT / "tools/benchmarks/bench_exemplars"))
 bench = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_exemplars", LOADER))
 LOADER.exec_module(bench)
 
@@ -150,7 +150,7 @@ def check_options():
 
 def run(out, *words, plain=1.0, contrastive=1.0, fails=""):
     environment = {"PATH": os.environ["PATH"], "REWARD_plain": str(plain), "REWARD_contrastive": str(contrastive), "FAILS": fails}
-    return subprocess.run([sys.executable, ROOT / "tools/bench_exemplars", "--build", FOLDER / "build", "--cores", "1",
+    return subprocess.run([sys.executable, ROOT / "tools/benchmarks/bench_exemplars", "--build", FOLDER / "build", "--cores", "1",
                            "--cores-per-run", "1", "--out", FOLDER / out, *words], env=environment, capture_output=True, text=True)
 
 

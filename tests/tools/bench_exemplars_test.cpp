@@ -1,5 +1,5 @@
-// The decisions of tools/bench_exemplars, whose cases are beside this file; a sweep itself takes
-// an hour.
+// The decisions of tools/benchmarks/bench_exemplars, whose cases are beside this file; a sweep
+// itself takes an hour.
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "support/test.hpp"

@@ -1,6 +1,6 @@
 // What bench_gpu makes of verdicts: rates with their bounds, false accepts, figures that are
 // missed.
-#include "tools/bench_gpu_figures.hpp"
+#include "tools/benchmarks/bench_gpu_figures.hpp"
 
 #include <cmath>
 #include <vector>

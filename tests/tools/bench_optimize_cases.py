@@ -1,4 +1,4 @@
-"""What tools/bench_optimize makes of searches: scores, gains, intervals, and what it makes again.
+"""What tools/benchmarks/bench_optimize makes of searches: scores, gains, intervals, and what it makes again.
 
   python3 tests/tools/bench_optimize_cases.py ROOT FOLDER      exit code 0: all hold
 """
@@ -10,7 +10,7 @@ import sys
 
 ROOT, FOLDER = map(pathlib.Path, sys.argv[1:])
 sys.dont_write_bytecode = True
-LOADER = importlib.machinery.SourceFileLoader("bench_optimize", str(ROOT / "tools/bench_optimize"))
+LOADER = importlib.machinery.SourceFileLoader("bench_optimize", str(ROOT / "tools/benchmarks/bench_optimize"))
 bench = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_optimize", LOADER))
 LOADER.exec_module(bench)
 
@@ -73,7 +73,7 @@ def check_gains():
 def run(speeds, *words, fails=""):
     environment = {"PATH": "/usr/bin:/bin", "FAILS": fails,
                    "SPEED_search": str(speeds[0]), "SPEED_independent": str(speeds[1])}
-    return subprocess.run([sys.executable, ROOT / "tools/bench_optimize", "--build", FOLDER / "build",
+    return subprocess.run([sys.executable, ROOT / "tools/benchmarks/bench_optimize", "--build", FOLDER / "build",
                            "--best-effort", *words], env=environment, capture_output=True, text=True)
 
 

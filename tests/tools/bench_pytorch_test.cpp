@@ -8,9 +8,9 @@
 #include "base/subprocess.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "support/test.hpp"
-#include "tools/bench_pytorch/hostile_list.hpp"
-#include "tools/bench_pytorch/kernelbench_beside.hpp"
-#include "tools/bench_pytorch/rate_list.hpp"
+#include "tools/benchmarks/bench_pytorch/hostile_list.hpp"
+#include "tools/benchmarks/bench_pytorch/kernelbench_beside.hpp"
+#include "tools/benchmarks/bench_pytorch/rate_list.hpp"
 
 using namespace quern;
 using env::verdict_kind;

@@ -1,4 +1,4 @@
-"""What tools/bench_soak decides: its schedule, its intervals, and what it makes of a ledger.
+"""What tools/benchmarks/bench_soak decides: its schedule, its intervals, and what it makes of a ledger.
 
   python3 tests/tools/bench_soak_cases.py ROOT FOLDER      exit code 0: all hold
 """
@@ -11,7 +11,7 @@ import sys
 
 ROOT, FOLDER = map(pathlib.Path, sys.argv[1:])
 sys.dont_write_bytecode = True
-LOADER = importlib.machinery.SourceFileLoader("bench_soak", str(ROOT / "tools/bench_soak"))
+LOADER = importlib.machinery.SourceFileLoader("bench_soak", str(ROOT / "tools/benchmarks/bench_soak"))
 soak = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_soak", LOADER))
 LOADER.exec_module(soak)
 

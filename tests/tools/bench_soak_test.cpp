@@ -1,4 +1,5 @@
-// The decisions of tools/bench_soak, whose cases are beside this file; a soak itself takes hours.
+// The decisions of tools/benchmarks/bench_soak, whose cases are beside this file; a soak itself
+// takes hours.
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
 #include "support/test.hpp"

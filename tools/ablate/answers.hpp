@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/replay/exemplar_use.hpp"
+#include "actors/orchestrator/exemplar_use.hpp"
 #include "base/json.hpp"
 #include "base/status.hpp"
 #include "env/verdict/reward.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/replay/exemplar_use.hpp"
+#include "actors/orchestrator/exemplar_use.hpp"
 #include "tools/ablate/table.hpp"
 
 namespace quern::tools {

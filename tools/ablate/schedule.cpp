@@ -8,7 +8,7 @@ ablation_schedule::ablation_schedule(const ablation_plan& plan,
                                      const std::vector<plan_state>& states)
     : plan_(plan), ahead_(plan.runs.size(), 0) {
   for (const plan_state state : states)
-    stands_.push_back(state == plan_state::complete ? stand::complete : stand::waiting);
+    states_.push_back(state == plan_state::complete ? run_state::complete : run_state::waiting);
   // A run stands after the one that it begins with.
   for (std::size_t k = plan.runs.size(); k-- > 0;) {
     ahead_[k] += plan.runs[k].evaluations;
@@ -19,7 +19,7 @@ ablation_schedule::ablation_schedule(const ablation_plan& plan,
 
 bool ablation_schedule::can_begin(std::size_t run) const {
   const auto before = plan_.runs[run].begins_with;
-  return stands_[run] == stand::waiting && (!before || stands_[*before] == stand::complete);
+  return states_[run] == run_state::waiting && (!before || states_[*before] == run_state::complete);
 }
 
 bool ablation_schedule::comes_before(std::size_t run, std::size_t other) const {
@@ -32,19 +32,19 @@ bool ablation_schedule::comes_before(std::size_t run, std::size_t other) const {
 
 std::optional<std::size_t> ablation_schedule::next() {
   std::optional<std::size_t> best;
-  for (std::size_t k = 0; k < stands_.size(); ++k)
+  for (std::size_t k = 0; k < states_.size(); ++k)
     if (can_begin(k) && (!best || comes_before(k, *best))) best = k;
-  if (best) stands_[*best] = stand::under_way;
+  if (best) states_[*best] = run_state::under_way;
   return best;
 }
 
 void ablation_schedule::ended(std::size_t run, bool complete) {
-  stands_[run] = complete ? stand::complete : stand::ended;
+  states_[run] = complete ? run_state::complete : run_state::ended;
 }
 
 std::size_t ablation_schedule::left() const {
   return static_cast<std::size_t>(
-      std::ranges::count_if(stands_, [](stand one) { return one != stand::complete; }));
+      std::ranges::count_if(states_, [](run_state one) { return one != run_state::complete; }));
 }
 
 }  // namespace quern::tools

@@ -28,11 +28,11 @@ class ablation_schedule {
   [[nodiscard]] std::size_t left() const;
 
  private:
-  enum class stand { waiting, under_way, complete, ended };
+  enum class run_state { waiting, under_way, complete, ended };
   [[nodiscard]] bool can_begin(std::size_t run) const;
   [[nodiscard]] bool comes_before(std::size_t run, std::size_t other) const;
   const ablation_plan& plan_;
-  std::vector<stand> stands_;
+  std::vector<run_state> states_;
   std::vector<std::int64_t> ahead_;
 };
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "actors/finish.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "storage/ledger.hpp"

@@ -6,7 +6,7 @@
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/preflight.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/pause_signals.hpp"

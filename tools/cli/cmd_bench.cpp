@@ -52,7 +52,7 @@ struct bench_arguments {
   double budget_s = 0;   ///< 0: the protocol's own length, else the evaluator's default
   double timeout_s = 0;  ///< of one evaluation as a whole; 0: none
   env::source_options tasks;
-  measure_options how;
+  measure_options measuring;
   env::measure_name measured;
   bool best_effort = false, each_task = false, skip_unknown = false;
 };
@@ -245,9 +245,9 @@ base::expected<std::vector<bench_candidate>> candidates_of(const bench_arguments
 
 base::expected<int> bench(bench_arguments a) {
   QUERN_TRY(env::suite suite, find_suite(a.suite, base::share_folder("env/suites"), a.tasks));
-  QUERN_TRY(a.measured,
-            measure_of(a.how, suite.baseline, *suite.members.front().task.lane, !a.gpus.empty()));
-  QUERN_TRY(suite.policy, policy_of(a.how, suite.policy));
+  QUERN_TRY(a.measured, measure_of(a.measuring, suite.baseline, *suite.members.front().task.lane,
+                                   !a.gpus.empty()));
+  QUERN_TRY(suite.policy, policy_of(a.measuring, suite.policy));
   if (a.budget_s == 0)
     a.budget_s = env::usual_seconds(a.measured, env::evaluator_options{}.time_budget_s);
   const env::lane& lane = *suite.members.front().task.lane;
@@ -361,8 +361,8 @@ int cmd_bench(int argc, char** argv) {
       ->default_str("the protocol's, else 0.5");
   add_timeout_option(app, a.timeout_s);
   add_source_options(app, a.tasks);
-  add_measure_options(app, a.how);
-  add_policy_options(app, a.how);
+  add_measure_options(app, a.measuring);
+  add_policy_options(app, a.measuring);
   app.add_flag("--skip-unknown", a.skip_unknown,
                "leave out candidates of tasks that the suite does not have");
   app.add_flag("--tasks", a.each_task, "print a line a task, too");

@@ -14,7 +14,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/measured_as.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -100,7 +100,7 @@ int begin_task(const env::lane& lane, const std::string& name, const std::string
 /// device is done with one before a compiler is.
 class evaluating_judge final : public env::corpus_judge {
  public:
-  explicit evaluating_judge(env::candidate_judge& with) : with_(with) {
+  explicit evaluating_judge(env::candidate_judge& with) : judge_(with) {
     if (with.lane().corpus_tasks_ahead == 0) return;
     const auto cores = static_cast<int>(std::thread::hardware_concurrency());
     ahead_.emplace(with, std::clamp(cores - 2, 2, most_compilers));
@@ -113,16 +113,16 @@ class evaluating_judge final : public env::corpus_judge {
     request.source = source;
     request.verify_only = protocol.empty();
     if (!protocol.empty()) request.protocol = protocol;
-    env::verdict judged = with_.evaluate(request);
+    env::verdict judged = judge_.evaluate(request);
     // Else every sample that is left would be dropped, for no fault of its own.
     if (!env::judges_candidate(judged.kind))
-      if (const auto trouble = with_.trouble())
+      if (const auto trouble = judge_.trouble())
         return base::fail(base::errc::unavailable,
                           "the device judges no more ({}): put it right, then quern resume",
                           trouble->reason);
     return judged;
   }
-  [[nodiscard]] int look_ahead() const override { return with_.lane().corpus_tasks_ahead; }
+  [[nodiscard]] int look_ahead() const override { return judge_.lane().corpus_tasks_ahead; }
   void announce(const std::shared_ptr<const env::task>& subject,
                 const std::string& source) override {
     env::evaluation_request request;
@@ -133,7 +133,7 @@ class evaluating_judge final : public env::corpus_judge {
 
  private:
   static constexpr int most_compilers = 14;
-  env::candidate_judge& with_;
+  env::candidate_judge& judge_;
   std::optional<env::compile_pool> ahead_;
 };
 

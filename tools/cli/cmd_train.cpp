@@ -67,8 +67,8 @@ run_outcome tell_end(const fs::path& resume_as, const actors::run_end& end) {
     return {failed};
   }
   if (end.finished) return {done};
-  if (end.how == actors::ending::pause) return tell_paused(resume_as);
-  return {done, end.how};
+  if (end.ending_kind == actors::ending::pause) return tell_paused(resume_as);
+  return {done, end.ending_kind};
 }
 
 /// From an open run directory to its end.
@@ -101,7 +101,7 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
     const auto end = actors::run_control(config, run, tasks);
     if (!end) return {report(name, end.error())};
     if (!end->problem.empty()) return tell_end(resume_as, *end);
-    if (!end->finished) asked = end->how;
+    if (!end->finished) asked = end->ending_kind;
     if (signals.arrived(0)) asked = actors::ending::pause;
     // Paused in its last step, a run without a closing comparison is complete: there is nothing to
     // resume.

@@ -15,7 +15,7 @@ constexpr env::suite_policy without_suite{.graphs = true};
 
 base::expected<eval_terms> terms_of(const eval_arguments& a, const env::found_task& found) {
   const env::task& what = found.task;
-  std::optional<env::suite> of = found.of;
+  std::optional<env::suite> of = found.of_suite;
   if (!a.suite.empty()) {
     QUERN_TRY(of, env::find_tasks(a.suite, {what.lane, a.tasks.kernelbench, {}}));
     const env::lane* lane = of->members.front().task.lane;
@@ -32,10 +32,11 @@ base::expected<eval_terms> terms_of(const eval_arguments& a, const env::found_ta
                       "--gpu {} is for tasks that run on a GPU, {} is of lane {}: leave it out",
                       *a.gpu, what.name, what.lane->name);
   eval_terms terms;
-  QUERN_TRY(terms.measured, measure_of(a.how, of ? of->baseline : env::baseline_choice::of_task,
-                                       *what.lane, a.gpu.has_value()));
+  QUERN_TRY(terms.measured,
+            measure_of(a.measuring, of ? of->baseline : env::baseline_choice::of_task, *what.lane,
+                       a.gpu.has_value()));
   QUERN_CHECK(check_baseline(terms.measured, what, a.gpu.has_value()));
-  QUERN_TRY(terms.policy, policy_of(a.how, of ? of->policy : without_suite));
+  QUERN_TRY(terms.policy, policy_of(a.measuring, of ? of->policy : without_suite));
   const std::int64_t usual = what.lane->usual_recheck_above_e2;
   const std::int64_t above = of && of->recheck_above_e2 > 0 ? of->recheck_above_e2 : usual;
   terms.recheck_above = static_cast<double>(above) / 100;

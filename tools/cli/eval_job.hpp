@@ -28,7 +28,7 @@ struct eval_arguments {
   double timeout_s = 0;      ///< of the whole evaluation; 0: the limits of its stages alone
   std::string suite;         ///< folder whose suite.yaml holds; empty: that beside the task
   env::source_options tasks;
-  measure_options how;
+  measure_options measuring;
   int core = -1;
   std::optional<int> gpu;
 };

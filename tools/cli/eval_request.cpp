@@ -59,8 +59,8 @@ base::expected<eval_request_line> parse_eval_request(std::string_view line,
   if (asked.source.size() > max_candidate_bytes)
     return base::fail(base::errc::invalid_argument, "'source' has {} bytes, at most {} are allowed",
                       asked.source.size(), max_candidate_bytes);
-  QUERN_CHECK(read_if_there(object, "protocol", asked.job.how.protocol));
-  QUERN_CHECK(read_if_there(object, "baseline", asked.job.how.baseline));
+  QUERN_CHECK(read_if_there(object, "protocol", asked.job.measuring.protocol));
+  QUERN_CHECK(read_if_there(object, "baseline", asked.job.measuring.baseline));
   QUERN_CHECK(read_if_there(object, "precision", asked.job.tasks.precision));
   QUERN_CHECK(read_if_there(object, "verify_only", asked.job.verify_only));
   QUERN_CHECK(read_if_there(object, "verdict", asked.verdict));

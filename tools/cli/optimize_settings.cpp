@@ -44,7 +44,7 @@ base::expected<std::vector<std::string>> optimize_settings(const optimize_argume
                 a.budget, a.group, a.group);
   QUERN_CHECK(check_policy(a.policy));
   const env::task& what = task.found.task;
-  std::optional<env::suite> of = task.found.of;
+  std::optional<env::suite> of = task.found.of_suite;
   if (!of) {
     QUERN_TRY(of, env::suite_beside(task.word));
   }

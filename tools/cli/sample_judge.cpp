@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "actors/replay/rollout.hpp"
+#include "actors/orchestrator/rollout.hpp"
 #include "env/measure/measure_name.hpp"
 
 namespace quern::tools {

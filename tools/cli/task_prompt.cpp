@@ -5,7 +5,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/config/policy_folder.hpp"
-#include "actors/replay/prompter.hpp"
+#include "actors/orchestrator/prompter.hpp"
 #include "env/verdict/baseline.hpp"
 #include "storage/run_directory.hpp"
 
@@ -38,7 +38,7 @@ base::expected<actors::run_config> prompt_config(const task_prompt_order& order,
   config.tasks.suite = order.word;
   config.tasks.kernelbench = order.kernelbench;
   config.env.lane = found.task.lane->name;
-  std::optional<env::suite> of = found.of;
+  std::optional<env::suite> of = found.of_suite;
   if (!of) {
     QUERN_TRY(of, env::suite_beside(order.word));
   }

@@ -10,7 +10,7 @@
 
 #include "actors/config/run_config.hpp"
 #include "actors/config/stages.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "actors/supervisor.hpp"
 #include "policy/text/model_config.hpp"
 

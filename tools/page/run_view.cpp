@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/file.hpp"
 #include "env/task/task.hpp"
 #include "storage/blobs.hpp"

@@ -15,11 +15,11 @@ constexpr actors::step_limits hang_limits{
 
 }  // namespace
 
-actors::evaluation_desk::limits desk_limits(const scenario& plan) {
+actors::evaluation_scheduler::limits scheduler_limits(const scenario& plan) {
   actors::retry_limits retries{2, 3, 1, 1};
   // The result of a deterministic run must not depend on how many hosts died.
   if (plan.deterministic) retries.infra_error = 1'000'000;
-  actors::evaluation_desk::limits limits({retries, lease_ns});
+  actors::evaluation_scheduler::limits limits({retries, lease_ns});
   limits.queue.queue = 64;
   limits.pause.patience_ns = 400'000'000;
   return limits;
@@ -28,7 +28,7 @@ actors::evaluation_desk::limits desk_limits(const scenario& plan) {
 /// What dies with a control process.
 struct control::process_life {
   storage::run_directory directory;
-  std::unique_ptr<actors::replay> memory;
+  std::unique_ptr<actors::orchestrator> memory;
   std::shared_ptr<actors::role_board> roles;
   std::shared_ptr<actors::device_board> board = std::make_shared<actors::device_board>();
   actors::run_observer nobody;
@@ -61,8 +61,8 @@ void control::boot() {
   ++life_;
   if (!must(opened)) return;
   auto now = std::make_unique<process_life>(std::move(*opened));
-  auto memory = actors::replay::open(config_, now->directory, shared_tasks(),
-                                     std::string(device_class), plan_.deterministic);
+  auto memory = actors::orchestrator::open(config_, now->directory, shared_tasks(),
+                                           std::string(device_class), plan_.deterministic);
   if (!must(memory)) return;
   now->memory = std::move(*memory);
   now->roles = std::make_shared<actors::role_board>(events_.clock());
@@ -76,7 +76,7 @@ void control::boot() {
   now->dispatch.emplace(
       actors::dispatch_head::settings{&config_, &shared_tasks(), std::string(device_class),
                                       incarnation, lease_ns / 1'000'000, now->board, now->roles},
-      desk_limits(plan_));
+      scheduler_limits(plan_));
   now->gateway.emplace(events_, truth_, *now->dispatch, incarnation, out_.to_host,
                        [this] { carry_out(); });
   life_now_ = std::move(now);

@@ -1,4 +1,4 @@
-// Control in the simulation: the head of the run and the head of dispatch as they are, on a real
+// Control in the simulation: the orchestrator and the head of dispatch as they are, on a real
 // run directory. What is here carries messages to them and their effects away, and lets the oracle
 // look at both.
 #pragma once
@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "actors/replay/dispatch_head.hpp"
-#include "actors/replay/run_head.hpp"
+#include "actors/orchestrator/dispatch_head.hpp"
+#include "actors/orchestrator/run_head.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/sim/gateway_model.hpp"
 #include "tools/sim/models.hpp"
@@ -25,7 +25,7 @@ struct worker_place {
   bool operator==(const worker_place&) const = default;
 };
 
-actors::evaluation_desk::limits desk_limits(const scenario& plan);
+actors::evaluation_scheduler::limits scheduler_limits(const scenario& plan);
 
 class control {
  public:

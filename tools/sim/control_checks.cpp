@@ -44,7 +44,7 @@ void control::check_batch(const actors::train_batch& batch) {
 }
 
 void control::check_verdict(const actors::sample_verdict& verdict) {
-  if (!verdict.counts || verdict.sample >= actors::first_scout) return;
+  if (!verdict.counts || verdict.sample >= actors::first_seed_variant) return;
   const auto job = truth_.jobs.find(verdict.lease);
   if (job == truth_.jobs.end()) return truth_.violated("a verdict counts under no lease");
   if (job->second.source != truth_.source_of[verdict.sample])
@@ -96,13 +96,13 @@ void control::check_end(const weights_ptr& learned_weights) {
 std::string control::standing() const {
   if (!alive()) return "control is not there";
   const auto depths = life_now_->memory->queues();
-  const auto& desk = life_now_->dispatch->desk();
+  const auto& scheduler = life_now_->dispatch->scheduler();
   return fmt::format(
       "version {}, {} live: {} wait for tokens, {} for room, {} for a verdict, {} for their group, "
       "{} for a step; {} jobs, {} leased, {} waiting, {} hosts, stepping {}",
       version(), life_now_->memory->in_flight(), depths.tokens, depths.room, depths.verdict,
-      depths.group, depths.step, desk.leases().jobs(), desk.leases().leased(),
-      desk.queue().waiting(), desk.queue().hosts(), life_now_->memory->stepping());
+      depths.group, depths.step, scheduler.leases().jobs(), scheduler.leases().leased(),
+      scheduler.queue().waiting(), scheduler.queue().hosts(), life_now_->memory->stepping());
 }
 
 }  // namespace quern::sim

@@ -67,7 +67,7 @@ void gateway_model::hear_of_devices(const env::heartbeat_message& beat) {
 void gateway_model::answer(const actors::host_answer& said) {
   sessions_.answered(said.session, said.lease);
   // One that comes too late is no failure of the sample.
-  const auto* open = dispatch_.desk().leases().find(said.lease);
+  const auto* open = dispatch_.scheduler().leases().find(said.lease);
   if (said.failed && !said.returned && open != nullptr && open->holder == said.session)
     truth_.failed_at[open->sample] = said.session;
   dispatch_.on_answer(said, events_.now());

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "actors/decide/session_book.hpp"
-#include "actors/replay/dispatch_head.hpp"
+#include "actors/orchestrator/dispatch_head.hpp"
 #include "env/plugin/message.hpp"
 #include "env/plugin/time_outs.hpp"
 #include "tools/sim/events.hpp"

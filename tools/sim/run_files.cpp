@@ -24,7 +24,7 @@ void must_do(const base::status& done) {
   std::abort();
 }
 
-/// The head of a run reads a model's tokenizer; of weights there is a hash.
+/// The orchestrator reads a model's tokenizer; of weights there is a hash.
 struct shared_files {
   base::temp_folder folder = make_run_folder();
   fs::path model = folder.path() / "model";

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "actors/config/run_config.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/file.hpp"
 #include "tools/sim/oracle.hpp"
 #include "tools/sim/world.hpp"

@@ -226,7 +226,7 @@ control::wires world::wires() {
 void world::build() {
   const auto first = weights::initial();
   truth_.all_weights[first->hash] = first;
-  const auto limits = desk_limits(plan_).leases.retries;
+  const auto limits = scheduler_limits(plan_).leases.retries;
   truth_.most_attempts =
       limits.noisy + limits.infra_error + limits.invalid_reference + limits.unconfirmed + 1;
   for (int g = 0; g < plan_.generators; ++g)

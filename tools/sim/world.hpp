@@ -1,4 +1,4 @@
-// A run in one thread: the head of the run and the head of dispatch as they are, on a real run
+// A run in one thread: the orchestrator and the head of dispatch as they are, on a real run
 // directory, with models of generators, learner and hosts around them, under a fake clock, while
 // processes die and messages go astray. An oracle that shares no code with them watches.
 #pragma once
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "actors/decide/replay_book.hpp"
+#include "actors/decide/sample_book.hpp"
 #include "tools/sim/events.hpp"
 
 namespace quern::sim {

@@ -17,7 +17,7 @@
 namespace quern::tools {
 namespace {
 
-using spawner = actors::worker_code (*)(actors::node&, const actors::replay_ref&,
+using spawner = actors::worker_code (*)(actors::node&, const actors::orchestrator_ref&,
                                         const actors::hello&, const actors::run_config&,
                                         const actors::own_address&);
 
@@ -62,16 +62,16 @@ int run_worker(int argc, char** argv, spawner spawn) {
   if (auto known = introduce(introduction, *config); !known) return report(argv[0], known.error());
   const bool leads = introduction.role == "learner" && rank == 0;
   if (host->count() > 0 && leads) {
-    auto opened = policy::meeting_directory::open(here.host);
+    auto opened = policy::rendezvous_directory::open(here.host);
     if (!opened) return report(argv[0], opened.error());
-    here.meetings = std::move(*opened);
-    introduction.meetings = here.meetings->address();
+    here.rendezvous = std::move(*opened);
+    introduction.rendezvous = here.rendezvous->address();
   }
   actors::node self;
   caf::actor_system& system = self.system();
-  const auto replay = actors::connect_to_control(system, *address);
-  if (!replay) return report(argv[0], replay.error());
-  const auto code = spawn(self, *replay, introduction, *config, here);
+  const auto orchestrator = actors::connect_to_control(system, *address);
+  if (!orchestrator) return report(argv[0], orchestrator.error());
+  const auto code = spawn(self, *orchestrator, introduction, *config, here);
   system.await_all_actors_done();
   return *code;
 }
@@ -97,7 +97,7 @@ int role_sft(int argc, char** argv) {
   app.add_option("--run", run, "run directory")->required();
   actors::tuning_place place;
   app.add_option("--rank", place.rank, "of several (learner.ranks)");
-  app.add_option("--meeting", place.meeting, "where the ranks meet");
+  app.add_option("--rendezvous", place.rendezvous, "where the ranks meet");
   app.add_option("--in-vain", place.in_vain, "losses since the last new checkpoint");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto config = actors::load_run_config(file, {});

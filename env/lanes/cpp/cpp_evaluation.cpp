@@ -22,24 +22,24 @@ cpp_compile_request compile_request_for(const task& what, const std::string& sou
 }
 
 bool cpp_evaluation::screen() {
-  stage_clock clock(with_.seconds.screen);
-  if (!with_.options.static_screen) return true;
+  stage_clock clock(state_.seconds.screen);
+  if (!state_.options.static_screen) return true;
   return settle_screen(screen_cpp(request_.source));
 }
 
 bool cpp_evaluation::compile() {
-  stage_clock clock(with_.seconds.compile);
-  auto built = with_.compilations.compile(*with_.cxx,
-                                          compile_request_for(*request_.subject, request_.source));
+  stage_clock clock(state_.seconds.compile);
+  auto built = state_.compilations.compile(*state_.cxx,
+                                           compile_request_for(*request_.subject, request_.source));
   if (!built) {
     used_device_ = true;
     return fail_host({base::errc::unavailable, built.error().message});
   }
   note_compiler(*built);
   artefact_ = built->artefact;
-  if (built->what == compile_result::kind::built) return true;
+  if (built->outcome == compile_result::kind::built) return true;
   verdict_.sandbox = built->layers.names();
-  if (built->what == compile_result::kind::timeout)
+  if (built->outcome == compile_result::kind::timeout)
     return settle(
         {verdict_kind::timeout, "compile", "the compiler did not finish in time", std::nullopt});
   const auto line_end = built->text.find('\n');
@@ -47,9 +47,9 @@ bool cpp_evaluation::compile() {
 }
 
 bool cpp_evaluation::prepare() {
-  stage_clock clock(with_.seconds.reference);
+  stage_clock clock(state_.seconds.reference);
   used_device_ = true;
-  auto prepared = with_.tasks->get(request_.subject);
+  auto prepared = state_.tasks->get(request_.subject);
   if (!prepared) return fail_host(prepared.error());
   task_ = *prepared;
   return true;
@@ -73,20 +73,20 @@ base::expected<std::unique_ptr<candidate_process>> start_candidate(
 
 base::expected<std::unique_ptr<candidate_process>> cpp_evaluation::start(
     const std::filesystem::path& artefact) {
-  if (auto ready = with_.started.take(artefact)) return ready;
-  return start_candidate(with_, artefact, candidate_wall_s);
+  if (auto ready = state_.started.take(artefact)) return ready;
+  return start_candidate(state_, artefact, candidate_wall_s);
 }
 
 base::expected<std::unique_ptr<candidate_process>> cpp_evaluation::start_plain() {
   QUERN_TRY(
       const auto built,
-      with_.compilations.compile(
-          *with_.cxx, compile_request_for(*task_->subject, tensors_of(*task_->subject).plain)));
-  if (built.what != compile_result::kind::built)
+      state_.compilations.compile(
+          *state_.cxx, compile_request_for(*task_->subject, tensors_of(*task_->subject).plain)));
+  if (built.outcome != compile_result::kind::built)
     return base::fail(base::errc::invalid_argument, "the plain baseline does not compile: {}",
                       built.text);
   task_->plain_artefact = built.artefact;
-  return start_candidate(with_, built.artefact, candidate_wall_s);
+  return start_candidate(state_, built.artefact, candidate_wall_s);
 }
 
 base::status cpp_evaluation::open_baseline(std::unique_ptr<candidate_process>& plain,
@@ -95,18 +95,18 @@ base::status cpp_evaluation::open_baseline(std::unique_ptr<candidate_process>& p
     QUERN_TRY(plain, start_plain());
     return {};
   }
-  QUERN_TRY(reference, with_.tasks->fresh_reference(*task_));
+  QUERN_TRY(reference, state_.tasks->fresh_reference(*task_));
   return {};
 }
 
 question_limits cpp_evaluation::call_limits() const {
-  const double s = with_.options.call_cpu_s;
+  const double s = state_.options.call_cpu_s;
   return {s, 20 + 40 * s};
 }
 
 bool cpp_evaluation::verify() {
   {
-    stage_clock clock(with_.seconds.start);
+    stage_clock clock(state_.seconds.start);
     auto started = start(artefact_);
     if (!started) return fail_host({base::errc::unavailable, started.error().message});
     first_process_ = std::move(*started);
@@ -115,19 +115,19 @@ bool cpp_evaluation::verify() {
   const output_limits limit = task_->subject->tolerance;
   candidate_checker checker(*first_process_, call_limits());
   {
-    stage_clock clock(with_.seconds.verify);
+    stage_clock clock(state_.seconds.verify);
     if (!settle(checker.load(artefact_.string()))) return false;
     for (const auto& size : task_->hidden)
       if (judges_with(judge_layer::other_sizes) &&
           !settle(checker.check_size(size, limit, verdict_.checks)))
         return false;
   }
-  stage_clock clock(with_.seconds.probe);
+  stage_clock clock(state_.seconds.probe);
   // Where not all distributions are kept at the timed sizes, nobody learns which are never tried.
-  const std::uint64_t seed = with_.tasks->input_seed();
-  const auto ordinal = static_cast<std::uint64_t>(with_.seconds.evaluations);
+  const std::uint64_t seed = state_.tasks->input_seed();
+  const auto ordinal = static_cast<std::uint64_t>(state_.seconds.evaluations);
   if (const auto round = missing_timed_round(*task_, seed, ordinal)) {
-    auto reference = with_.tasks->fresh_reference(*task_);
+    auto reference = state_.tasks->fresh_reference(*task_);
     if (!reference) return fail_host(reference.error());
     if (auto made = replace_timed_round(*task_, *reference, *round, seed, ordinal); !made)
       return fail_reference(made.error());
@@ -144,9 +144,9 @@ bool cpp_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
   std::unique_ptr<candidate_process> plain;
   std::optional<reference_runner> reference;
   {
-    stage_clock clock(with_.seconds.start);
+    stage_clock clock(state_.seconds.start);
     if (!process) {
-      auto started = start_candidate(with_, artefact_, candidate_wall_s);
+      auto started = start_candidate(state_, artefact_, candidate_wall_s);
       if (!started) return fail_host({base::errc::unavailable, started.error().message});
       process = std::move(*started);
     }
@@ -161,14 +161,14 @@ bool cpp_evaluation::measure_once(std::uint64_t round, process_pairs& into) {
   sides.baseline = plain ? baseline_side::of_plain(*plain, task_->plain_artefact)
                          : baseline_side::of_reference(reference->link(), true);
   if (!time_sides(*task_, limit, sides, round, into)) return false;
-  stage_clock clock(with_.seconds.reverify);
+  stage_clock clock(state_.seconds.reverify);
   if (!judges_with(judge_layer::other_sizes)) return true;
   return settle(checker.check_size(task_->hidden.front(), limit, verdict_.checks));
 }
 
 void cpp_evaluation::run() {
   if (!screen() || !compile() || !prepare() || !verify()) return;
-  if (is_measured(request_, how_)) time(*task_);
+  if (is_measured(request_, measure_)) time(*task_);
 }
 
 }  // namespace quern::env

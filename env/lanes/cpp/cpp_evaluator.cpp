@@ -45,9 +45,9 @@ base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(cpp_evaluator
     s->environment =
         environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   }
-  s->tasks = std::make_unique<task_shelf>(options.reference_program, mode, s->core.core(),
-                                          *options.input_seed, options.expectation_cache_bytes,
-                                          options.restart_reference, s->peak);
+  s->tasks = std::make_unique<prepared_task_cache>(
+      options.reference_program, mode, s->core.core(), *options.input_seed,
+      options.expectation_cache_bytes, options.restart_reference, s->peak);
   s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);
   return std::unique_ptr<cpp_evaluator>(new cpp_evaluator(std::move(s)));
@@ -87,7 +87,7 @@ void cpp_evaluator::compile_ahead(const evaluation_request& request) {
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
   const auto built = state_->compilations.compile(
       *state_->ahead, compile_request_for(*request.subject, request.source));
-  if (!built || built->what != compile_result::kind::built) return;
+  if (!built || built->outcome != compile_result::kind::built) return;
   // Its baseline will be needed, too; from the second candidate of a task on it is in the cache.
   if (request.subject->baseline == baseline_kind::plain)
     (void)state_->compilations.compile(

@@ -93,7 +93,7 @@ base::expected<std::string> try_cpp_compiler() {
   cpp_compile_request request;
   request.source = "extern \"C\" void kernel() {}\n";
   QUERN_TRY(const auto built, compiler->compile(request));
-  if (built.what != compile_result::kind::built)
+  if (built.outcome != compile_result::kind::built)
     return base::fail(base::errc::unavailable, "it does not compile a kernel: {}", built.text);
   return compiler->version();
 }

@@ -20,7 +20,7 @@ constexpr int timed_calls = 15;
 
 /// The line of a compiler's text that says most.
 std::string first_error(const compile_result& built) {
-  if (built.what == compile_result::kind::timeout) return "the compiler did not finish in time";
+  if (built.outcome == compile_result::kind::timeout) return "the compiler did not finish in time";
   const auto lines = base::split(built.text, '\n');
   const auto told = std::find_if(lines.begin(), lines.end(), [](std::string_view line) {
     return line.find("error: ") != line.npos;
@@ -138,7 +138,7 @@ class sandboxed_oracle final : public reference_oracle {
       cxx_ = std::move(*made);
     }
     QUERN_TRY(auto built, cxx_->compile(compile_request_for(what, tensors_of(what).plain)));
-    if (built.what != compile_result::kind::built)
+    if (built.outcome != compile_result::kind::built)
       return base::fail(base::errc::invalid_argument, "the plain baseline does not compile: {}",
                         first_error(built));
     QUERN_TRY(auto process, candidate_process::start(

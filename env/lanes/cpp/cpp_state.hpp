@@ -22,12 +22,12 @@ namespace quern::env {
 
 /// Tasks that were prepared, the least recently used going first. Owns the reference service, which
 /// it starts when first needed and again when it died.
-class task_shelf {
+class prepared_task_cache {
  public:
   /// `restarts`: false keeps a service that died (evaluator_options::restart_reference). `peak`
   /// outlives it.
-  task_shelf(std::filesystem::path program, sandbox_mode mode, int core, std::uint64_t input_seed,
-             std::size_t bytes, bool restarts, core_peak& peak)
+  prepared_task_cache(std::filesystem::path program, sandbox_mode mode, int core,
+                      std::uint64_t input_seed, std::size_t bytes, bool restarts, core_peak& peak)
       : program_(std::move(program)),
         mode_(mode),
         core_(core),
@@ -68,7 +68,7 @@ struct cpp_evaluator::state : core_state {
   shared_compilation compilations;
   started_processes started;
   std::optional<base::temp_folder> private_cache;
-  std::unique_ptr<task_shelf> tasks;
+  std::unique_ptr<prepared_task_cache> tasks;
 
   /// Judges a kernel that is known to be right, with everything made anew: what is wrong here; none
   /// where the verdict is `ok`.
@@ -89,7 +89,7 @@ class cpp_evaluation final : public core_evaluation {
  public:
   cpp_evaluation(cpp_evaluator::state& with, const evaluation_request& request,
                  const measure_name& how, verdict& v)
-      : core_evaluation(with, with.options, request, how, v), with_(with) {}
+      : core_evaluation(with, with.options, request, how, v), state_(with) {}
 
   void run() override;
 
@@ -108,7 +108,7 @@ class cpp_evaluation final : public core_evaluation {
                              std::optional<reference_runner>& reference);
   bool measure_once(std::uint64_t round, process_pairs& into) override;
 
-  cpp_evaluator::state& with_;
+  cpp_evaluator::state& state_;
   prepared_task* task_ = nullptr;
   std::filesystem::path artefact_;
   /// The one that was checked: measured first.

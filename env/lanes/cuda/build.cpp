@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t most_artefact_bytes = 64 << 20;
 
 build_result stop(build_result r, verdict_kind kind, std::string reason, std::string detail) {
-  r.what = {kind, std::move(reason), std::move(detail), std::nullopt};
+  r.outcome = {kind, std::move(reason), std::move(detail), std::nullopt};
   return r;
 }
 
@@ -167,7 +167,7 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
     return shared.once(with.key_of(request), [&] { return with.compile(request); });
   };
   auto built = compile();
-  if (built && built->what == compile_result::kind::error && b.plan && policy.host_entry &&
+  if (built && built->outcome == compile_result::kind::error && b.plan && policy.host_entry &&
       with.can(cuda_form::host_entry) && includes_templates(source)) {
     r.no_plan = "NVRTC does not compile its headers (" + first_line(built->text) +
                 "): built by nvcc, as host-entry";
@@ -178,10 +178,10 @@ build_result build_candidate(cuda_compiler& with, shared_compilation& shared, co
   if (!built) return stop(std::move(r), verdict_kind::infra_error, "", built.error().message);
   b.compiled = *built;
   r.compiled = std::move(*built);
-  if (b.compiled.what == compile_result::kind::timeout)
+  if (b.compiled.outcome == compile_result::kind::timeout)
     return stop(std::move(r), verdict_kind::timeout, "compile",
                 "the compiler did not finish in time");
-  if (b.compiled.what != compile_result::kind::built)
+  if (b.compiled.outcome != compile_result::kind::built)
     return stop(std::move(r), verdict_kind::compile_error, "", first_line(b.compiled.text));
   if (b.form == cuda_form::host_entry) b.queues = queues_for(source);
   if (auto opened = open_artefact(b, policy); !opened)

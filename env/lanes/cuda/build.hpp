@@ -48,7 +48,7 @@ struct built_candidate {
 };
 
 struct build_result {
-  finding what;  ///< not ok: the candidate's fault; infra_error: this host's
+  finding outcome;  ///< not ok: the candidate's fault; infra_error: this host's
   /// Why the text has no launch plan; empty where it has one.
   std::string no_plan;
   std::optional<compile_result> compiled;

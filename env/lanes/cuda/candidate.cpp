@@ -18,11 +18,11 @@ finding this_host(std::string text) {
 
 finding loaded_candidate::load() {
   process_->note_candidate();
-  if (what_->form == cuda_form::host_entry) {
+  if (built_->form == cuda_form::host_entry) {
     threads_ = process_->threads();
     const process_memory::question look(memory_);
     // Nothing of the candidate has run yet.
-    if (auto locked = link().lock(what_->file.get(), process_->locks_required()); !locked) {
+    if (auto locked = link().lock(built_->file.get(), process_->locks_required()); !locked) {
       spoilt_ = true;
       return this_host("a process for host code: " + locked.error().text);
     }
@@ -31,16 +31,16 @@ finding loaded_candidate::load() {
     has_workspace_entry_ = *loaded;
     return {};
   }
-  auto loaded =
-      link().load_code(what_->file.get(), what_->code.offset, what_->code.bytes, what_->symbols);
+  auto loaded = link().load_code(built_->file.get(), built_->code.offset, built_->code.bytes,
+                                 built_->symbols);
   if (!loaded) return explain(loaded.error(), "load");
   return {};
 }
 
 finding loaded_candidate::ask_workspace(const device_instance& of) {
   workspace_bytes_ = 0;
-  if (what_->plan) {
-    auto bytes = what_->plan->workspace(of.at.sizes);
+  if (built_->plan) {
+    auto bytes = built_->plan->workspace(of.at.sizes);
     if (!bytes)
       return {verdict_kind::runtime_error, "", "workspace_bytes: " + bytes.error().message,
               std::nullopt};
@@ -62,25 +62,25 @@ finding loaded_candidate::ask_workspace(const device_instance& of) {
   return {};
 }
 
-finding loaded_candidate::prepare(device_desk& desk, lent_memory& memory, const device_instance& of,
-                                  std::int32_t slots) {
+finding loaded_candidate::prepare(device_context& context, lent_memory& memory,
+                                  const device_instance& of, std::int32_t slots) {
   if (auto f = ask_workspace(of); !f.ok()) return f;
   const auto workspace = static_cast<std::uint64_t>(workspace_bytes_);
   if (auto room = memory.reserve(of.needs(slots, workspace)); !room)
     return this_host(room.error().message);
-  slot_view(memory.outputs(seat_), of.at.outputs, slots).set_guards(desk);
-  set_workspace_guards(desk, memory.workspace(), workspace);
-  if (auto set = desk.wait(); !set) return this_host(set.error().message);
+  slot_view(memory.outputs(output_buffer_), of.at.outputs, slots).set_guards(context);
+  set_workspace_guards(context, memory.workspace(), workspace);
+  if (auto set = context.wait(); !set) return this_host(set.error().message);
   quern_tensors tensors = of.tensors;
   tensors.workspace_bytes = is_on(check_layer::poison) ? workspace : 0;
-  if (auto lent = memory.lend(link(), seat_); !lent) return explain(lent.error(), "load");
+  if (auto lent = memory.lend(link(), output_buffer_); !lent) return explain(lent.error(), "load");
   if (auto told = link().tensors(tensors, slots); !told) return explain(told.error(), "load");
-  if (what_->form == cuda_form::host_entry) {
+  if (built_->form == cuda_form::host_entry) {
     if (auto told = link().call(call_request(of, workspace_bytes_ > 0)); !told)
       return explain(told.error(), "load");
     return {};
   }
-  auto steps = what_->plan->steps(call_of(of.at, workspace_bytes_));
+  auto steps = built_->plan->steps(call_of(of.at, workspace_bytes_));
   if (!steps)
     return {verdict_kind::runtime_error, "", "kernel: " + steps.error().message, std::nullopt};
   auto program = make_device_program(*steps, of);
@@ -90,7 +90,7 @@ finding loaded_candidate::prepare(device_desk& desk, lent_memory& memory, const 
 }
 
 finding loaded_candidate::look() {
-  if (what_->form != cuda_form::host_entry) return {};
+  if (built_->form != cuda_form::host_entry) return {};
   const int now = process_->threads();
   if (now <= threads_ || !is_on(check_layer::threads)) return {};
   spoilt_ = true;

@@ -16,13 +16,13 @@ inline constexpr std::int64_t most_workspace_bytes = std::int64_t{8} << 30;
 class loaded_candidate final : public device_candidate {
  public:
   /// `memory`: of a process of the candidate's own, which outlives this object; else null.
-  loaded_candidate(gpu_runner_process& process, std::size_t seat, const built_candidate& what,
-                   process_memory* memory = nullptr)
-      : process_(&process), seat_(seat), what_(&what), memory_(memory) {}
+  loaded_candidate(gpu_runner_process& process, std::size_t output_buffer,
+                   const built_candidate& what, process_memory* memory = nullptr)
+      : process_(&process), output_buffer_(output_buffer), built_(&what), memory_(memory) {}
 
   /// A shared object's constructors run now.
   finding load() override;
-  finding prepare(device_desk& desk, lent_memory& memory, const device_instance& of,
+  finding prepare(device_context& context, lent_memory& memory, const device_instance& of,
                   std::int32_t slots) override;
   /// Host-entry form: a thread more than before the candidate was loaded is the candidate's.
   finding look() override;
@@ -30,8 +30,8 @@ class loaded_candidate final : public device_candidate {
 
   [[nodiscard]] std::int64_t workspace_bytes() const override { return workspace_bytes_; }
   [[nodiscard]] gpu_link& link() override { return process_->link(); }
-  [[nodiscard]] std::size_t seat() const override { return seat_; }
-  [[nodiscard]] bool gated() const override { return what_->form == cuda_form::device_only; }
+  [[nodiscard]] std::size_t output_buffer() const override { return output_buffer_; }
+  [[nodiscard]] bool gated() const override { return built_->form == cuda_form::device_only; }
   [[nodiscard]] process_memory* memory() const override { return memory_; }
   [[nodiscard]] bool spoilt() const override { return spoilt_; }
 
@@ -39,8 +39,8 @@ class loaded_candidate final : public device_candidate {
   finding ask_workspace(const device_instance& of);
 
   gpu_runner_process* process_;
-  std::size_t seat_;
-  const built_candidate* what_;
+  std::size_t output_buffer_;
+  const built_candidate* built_;
   process_memory* memory_;
   bool has_workspace_entry_ = false;
   int threads_ = 0;  ///< of the process before the candidate was loaded

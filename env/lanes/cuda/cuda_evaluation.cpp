@@ -30,63 +30,63 @@ bool has_large_frames(const built_candidate& b) {
 
 std::uint64_t cuda_evaluation::secret(std::uint64_t purpose) {
   base::random_stream random(
-      with_.secret, "evaluation",
-      {static_cast<std::uint64_t>(with_.seconds.evaluations), purpose, ++drawn_});
+      state_.secret, "evaluation",
+      {static_cast<std::uint64_t>(state_.seconds.evaluations), purpose, ++drawn_});
   return random.next_u64();
 }
 
 bool cuda_evaluation::screen() {
-  stage_clock clock(with_.seconds.screen);
-  if (!with_.options.static_screen) return true;
+  stage_clock clock(state_.seconds.screen);
+  if (!state_.options.static_screen) return true;
   return settle_screen(screen_cuda(request_.source, {policy_.library_calls, policy_.graphs}));
 }
 
 bool cuda_evaluation::build() {
-  stage_clock clock(with_.seconds.compile);
-  auto r = build_candidate(*with_.nvcc, with_.compilations, *request_.subject, request_.source,
-                           with_.architecture,
+  stage_clock clock(state_.seconds.compile);
+  auto r = build_candidate(*state_.nvcc, state_.compilations, *request_.subject, request_.source,
+                           state_.architecture,
                            {policy_.host_entry, policy_.library_calls, request_.as_host_entry});
   verdict_.checks.push_back({"launch plan", r.no_plan.empty(), r.no_plan});
   if (r.compiled) {
     note_compiler(*r.compiled);
-    if (!r.what.ok()) verdict_.sandbox = r.compiled->layers.names();
+    if (!r.outcome.ok()) verdict_.sandbox = r.compiled->layers.names();
   }
-  if (!settle(r.what)) return false;
+  if (!settle(r.outcome)) return false;
   built_ = std::move(r.built);
   if (built_->form != cuda_form::host_entry) return true;
   // Asked here, because a suite decides which forms there are, request by request.
-  const auto admitted = admit_host_entry(with_.children->layers(), locks_required(with_.options));
+  const auto admitted = admit_host_entry(state_.children->layers(), locks_required(state_.options));
   return admitted ? true : fail_host(admitted.error());
 }
 
 bool cuda_evaluation::take_runner() {
-  stage_clock clock(with_.seconds.start);
-  auto& stand = *with_.stand;
+  stage_clock clock(state_.seconds.start);
+  auto& manager = *state_.manager;
   gpu_runner_process* process = nullptr;
   if (built_->form == cuda_form::host_entry) {
-    const part_clock part(&with_.parts, gpu_part::take_process);
+    const part_clock part(&state_.parts, gpu_part::take_process);
     if (auto taken = take_own(); !taken)
       return fail_host({base::errc::unavailable, taken.error().message});
     process = own_.get();
   } else {
-    auto resident = stand.resident(0);
+    auto resident = manager.resident(0);
     if (!resident) return fail_host({base::errc::unavailable, resident.error().message});
     process = *resident;
     saw_it_ = 1;
   }
   verdict_.sandbox = process->layers().names();
   first_.emplace(*process, 0, *built_, own_memory_ ? &*own_memory_ : nullptr);
-  const part_clock part(&with_.parts, gpu_part::load);
+  const part_clock part(&state_.parts, gpu_part::load);
   return settle(first_->load());
 }
 
 base::status cuda_evaluation::take_own() {
   QUERN_TRY(auto fresh, built_->calls_libraries
-                            ? with_.stand->fresh_with(with_.nvcc->toolkit().library_folder())
-                            : with_.stand->fresh(built_->queues));
+                            ? state_.manager->fresh_with(state_.nvcc->toolkit().library_folder())
+                            : state_.manager->fresh(built_->queues));
   end_own();
   own_ = std::move(fresh);
-  own_memory_.emplace(with_.stand->memory_of_process());
+  own_memory_.emplace(state_.manager->memory_of_process());
   return {};
 }
 
@@ -94,9 +94,9 @@ void cuda_evaluation::end_own() {
   if (!own_) return;
   const process_memory memory = *std::exchange(own_memory_, std::nullopt);
   // Most end while the next candidate is checked: before anything is timed they have.
-  if (memory.bytes() < large_bytes) return with_.stand->let_go(std::move(own_));
-  if (auto missing = with_.stand->end_large(std::move(own_), memory))
-    with_.care->enter(quarantine_cause::memory, std::move(*missing));
+  if (memory.bytes() < large_bytes) return state_.manager->let_go(std::move(own_));
+  if (auto missing = state_.manager->end_large(std::move(own_), memory))
+    state_.care->enter(quarantine_cause::memory, std::move(*missing));
 }
 
 bool cuda_evaluation::within_memory() {
@@ -111,37 +111,37 @@ bool cuda_evaluation::within_memory() {
 }
 
 bool cuda_evaluation::check(const device_instance& of) {
-  auto& stand = *with_.stand;
-  auto reference = stand.reference(0, *request_.subject);
+  auto& manager = *state_.manager;
+  auto reference = manager.reference(0, *request_.subject);
   if (!reference) return fail_host(reference.error());
   gpu_check_request r;
-  r.desk = &stand.desk();
-  r.memory = &stand.memory();
+  r.context = &manager.context();
+  r.memory = &manager.memory();
   r.instance = &of;
   r.limit = request_.subject->tolerance;
   r.candidate = &*first_;
   r.reference = *reference;
   r.secret = secret(1);
   r.planted_calls = &of == &task_->timed ? planted_calls_timed : planted_calls_hidden;
-  r.wall_s = own_ ? check_wall_s : stand.check_limit_s(of, r.planted_calls, check_wall_s);
-  r.parts = &with_.parts;
+  r.wall_s = own_ ? check_wall_s : manager.check_limit_s(of, r.planted_calls, check_wall_s);
+  r.parts = &state_.parts;
   const auto f = check_on_device(r, verdict_.checks);
   // Whoever has no memory left because the candidate took it is not to blame.
   if (!within_memory()) return false;
-  if (f.kind == verdict_kind::infra_error) stand.retire_reference(0);
+  if (f.kind == verdict_kind::infra_error) manager.retire_reference(0);
   return settle(f);
 }
 
 bool cuda_evaluation::verify() {
   if (!take_runner()) return false;
   {
-    stage_clock clock(with_.seconds.verify);
+    stage_clock clock(state_.seconds.verify);
     for (const auto& size : task_->hidden)
       if (!check(size)) return false;
   }
-  stage_clock clock(with_.seconds.probe);
+  stage_clock clock(state_.seconds.probe);
   // Elsewhere in the address space: what was kept of an address leads nowhere any more.
-  auto moved = with_.stand->memory().lend(first_->link(), first_->seat(), true);
+  auto moved = state_.manager->memory().lend(first_->link(), first_->output_buffer(), true);
   if (!moved) return settle(first_->explain(moved.error(), "load"));
   return check(task_->timed);
 }
@@ -156,17 +156,17 @@ void cuda_evaluation::retire_doubtful() {
       has_large_frames(*built_);
   if (doubt)
     for (std::size_t i = 0; i < saw_it_; ++i)
-      with_.stand->retire(i);
+      state_.manager->retire(i);
   else if (first_ && first_->spoilt())
-    with_.stand->retire(first_->seat());
+    state_.manager->retire(first_->output_buffer());
 }
 
 void cuda_evaluation::leave_device() {
-  const part_clock part(&with_.parts, gpu_part::leave);
+  const part_clock part(&state_.parts, gpu_part::leave);
   retire_doubtful();
   first_.reset();
   end_own();
-  const auto& out = with_.care->quarantine().entry();
+  const auto& out = state_.care->quarantine().entry();
   if (verdict_.kind == verdict_kind::oom && out && out->cause == quarantine_cause::memory) {
     // What is missing although the process is gone was not, or not provably, the candidate's.
     verdict_.kind = verdict_kind::infra_error;
@@ -176,36 +176,36 @@ void cuda_evaluation::leave_device() {
 
 void cuda_evaluation::run() {
   if (!screen() || !build()) return;
-  if (const auto& out = with_.care->quarantine().entry()) {
+  if (const auto& out = state_.care->quarantine().entry()) {
     fail_host({base::errc::unavailable, "the device is in quarantine: " + out->reason});
     return;
   }
-  auto turn = device_turn::open(with_.care->watch().bus_id());
+  auto turn = device_turn::open(state_.care->watch().bus_id());
   if (!turn) {
     fail_host({base::errc::unavailable, turn.error().message});
     return;
   }
-  std::optional<part_clock> waiting(std::in_place, &with_.parts, gpu_part::lease);
-  const double patience_s = device_wait_s + measurements_waited * with_.options.time_budget_s;
+  std::optional<part_clock> waiting(std::in_place, &state_.parts, gpu_part::lease);
+  const double patience_s = device_wait_s + measurements_waited * state_.options.time_budget_s;
   if (!turn->wait(patience_s)) {
     fail_host(
         {base::errc::timeout, fmt::format("the GPU was used by others for {} s", patience_s)});
     return;
   }
   waiting.reset();
-  if (const auto up = with_.care->take_up(); !up) {
+  if (const auto up = state_.care->take_up(); !up) {
     fail_host(up.error());
     return;
   }
-  stage_clock device(with_.device.leased);
+  stage_clock device(state_.device.leased);
   used_device_ = true;
-  auto prepared = with_.stand->prepare(request_.subject);
+  auto prepared = state_.manager->prepare(request_.subject);
   if (!prepared) {
     fail_host(prepared.error());
     return;
   }
   task_ = *prepared;
-  if (verify() && is_measured(request_, how_)) time();
+  if (verify() && is_measured(request_, measure_)) time();
   leave_device();
 }
 

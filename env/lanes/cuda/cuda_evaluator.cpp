@@ -41,8 +41,8 @@ base::expected<std::unique_ptr<cuda_evaluator>> cuda_evaluator::open(evaluator_o
   if (compiling.cache_dir.empty()) compiling.cache_dir = base::user_cache_folder() / "cuda";
   compiling.runner_program = s->options.runner_program;
   QUERN_TRY(s->nvcc, cuda_compiler::create(*s->children, std::move(compiling)));
-  QUERN_TRY(auto desk, device_desk::open(s->options.gpu));
-  const auto& facts = desk->facts();
+  QUERN_TRY(auto context, device_context::open(s->options.gpu));
+  const auto& facts = context->facts();
   s->architecture = cuda_architecture_for(facts.major, facts.minor);
   if (s->architecture.empty())
     return base::fail(base::errc::unavailable,
@@ -61,10 +61,10 @@ base::expected<std::unique_ptr<cuda_evaluator>> cuda_evaluator::open(evaluator_o
     s->environment =
         environment_fingerprint({s->environment, base::dump(s->null.to_json(s->device_class))});
   s->access = std::move(access);
-  QUERN_TRY(auto care, device_care::begin(*s, s->options.gpu, *desk));
+  QUERN_TRY(auto care, device_care::begin(*s, s->options.gpu, *context));
   s->care.emplace(std::move(care));
   s->compiled.emplace(*s->children, base::program_folder() / "libquern_cuda.so", s->access, 0);
-  s->set_up(std::move(desk));
+  s->set_up(std::move(context));
   return std::unique_ptr<cuda_evaluator>(new cuda_evaluator(std::move(s)));
 }
 
@@ -101,26 +101,26 @@ void cuda_evaluator::recover() {
   state_->care->recover();
 }
 
-void cuda_evaluator::state::set_up(std::unique_ptr<device_desk> desk) {
-  stand =
-      std::make_unique<device_stand>(*children, options, access, std::move(desk),
-                                     base::program_folder() / "libquern_cuda.so", secret, &parts);
+void cuda_evaluator::state::set_up(std::unique_ptr<device_context> context) {
+  manager =
+      std::make_unique<device_manager>(*children, options, access, std::move(context),
+                                       base::program_folder() / "libquern_cuda.so", secret, &parts);
 }
 
 void cuda_evaluator::state::take_down() {
-  stand.reset();
+  manager.reset();
   for (std::size_t i = 0; compiled && i < compiled_references::count; ++i)
     compiled->retire(i);
 }
 
 std::optional<std::string> cuda_evaluator::state::try_out() {
-  auto runner = stand->resident(0);
+  auto runner = manager->resident(0);
   return runner ? std::nullopt : std::optional(runner.error().message);
 }
 
 void cuda_evaluator::warm_up() {
   for (std::size_t i = 0; i < resident_runners; ++i)
-    (void)state_->stand->resident(i);
+    (void)state_->manager->resident(i);
 }
 
 void cuda_evaluator::compile_ahead(const evaluation_request& request) {

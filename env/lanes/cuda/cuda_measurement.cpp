@@ -47,21 +47,21 @@ constexpr double bucket_deviation_limit = 0.15;
 bool cuda_evaluation::take_references(timed_side& side) {
   side.delivers = true;
   auto call = call_request(task_->timed, false);
-  call.under_graph = how_.baseline == baseline_choice::graph ? 1 : 0;
-  std::array<base::expected<seated_runner>, resident_runners> seats;
+  call.under_graph = measure_.baseline == baseline_choice::graph ? 1 : 0;
+  std::array<base::expected<bound_runner>, resident_runners> output_buffers;
   std::array<answered<void>, resident_runners> told;
   // Each has a process of its own, and compiles the script where the task is another.
   at_once(resident_runners, [&](std::size_t i) {
-    seats[i] = with_.stand->reference(i, *request_.subject);
-    if (seats[i]) told[i] = seats[i]->link->call(call);
+    output_buffers[i] = state_.manager->reference(i, *request_.subject);
+    if (output_buffers[i]) told[i] = output_buffers[i]->link->call(call);
   });
   for (std::size_t i = 0; i < resident_runners; ++i) {
-    if (!seats[i]) return fail_host(seats[i].error());
+    if (!output_buffers[i]) return fail_host(output_buffers[i].error());
     if (!told[i]) {
-      with_.stand->retire_reference(i);
+      state_.manager->retire_reference(i);
       return fail_host({base::errc::unavailable, "reference: " + told[i].error().text});
     }
-    side.runners.push_back({seats[i]->link, seats[i]->seat});
+    side.runners.push_back({output_buffers[i]->link, output_buffers[i]->output_buffer});
   }
   return true;
 }
@@ -70,7 +70,7 @@ bool cuda_evaluation::take_compiled(timed_side& side) {
   side.delivers = true;
   const auto call = call_request(task_->timed, false);
   for (std::size_t i = 0; i < compiled_references::count; ++i) {
-    const auto link = with_.compiled->compiled(i, *request_.subject, call);
+    const auto link = state_.compiled->compiled(i, *request_.subject, call);
     if (!link) return fail_host(link.error());
     side.runners.push_back({*link, resident_runners + i});
   }
@@ -78,8 +78,8 @@ bool cuda_evaluation::take_compiled(timed_side& side) {
 }
 
 bool cuda_evaluation::take_baseline(timed_side& side, std::vector<loaded_candidate>& loaded) {
-  if (how_.baseline == baseline_choice::compile) return take_compiled(side);
-  if (how_.baseline != baseline_choice::plain) return take_references(side);
+  if (measure_.baseline == baseline_choice::compile) return take_compiled(side);
+  if (measure_.baseline != baseline_choice::plain) return take_references(side);
   if (tensors_of(*request_.subject).plain.empty())
     return settle(
         {verdict_kind::invalid_reference, "",
@@ -91,27 +91,27 @@ bool cuda_evaluation::take_baseline(timed_side& side, std::vector<loaded_candida
 }
 
 bool cuda_evaluation::take_plain(timed_side& side, std::vector<loaded_candidate>& loaded) {
-  auto& stand = *with_.stand;
+  auto& manager = *state_.manager;
   if (!plain_) {
     auto r =
-        build_candidate(*with_.nvcc, with_.compilations, *request_.subject,
-                        tensors_of(*request_.subject).plain, with_.architecture, {false, false});
-    if (!r.built) return settle(of_plain_baseline(r.what));
+        build_candidate(*state_.nvcc, state_.compilations, *request_.subject,
+                        tensors_of(*request_.subject).plain, state_.architecture, {false, false});
+    if (!r.built) return settle(of_plain_baseline(r.outcome));
     plain_ = std::move(r.built);
   }
   loaded.reserve(resident_runners);
   for (std::size_t i = 0; i < resident_runners; ++i) {
-    const std::size_t seat = resident_runners + i;
-    auto process = stand.resident(seat);
+    const std::size_t output_buffer = resident_runners + i;
+    auto process = manager.resident(output_buffer);
     if (!process) return fail_host({base::errc::unavailable, process.error().message});
-    auto& one = loaded.emplace_back(**process, seat, *plain_);
+    auto& one = loaded.emplace_back(**process, output_buffer, *plain_);
     auto f = one.load();
-    if (f.ok()) f = one.prepare(stand.desk(), stand.memory(), task_->timed, 2);
+    if (f.ok()) f = one.prepare(manager.context(), manager.memory(), task_->timed, 2);
     if (!f.ok()) {
-      stand.retire(seat);
+      manager.retire(output_buffer);
       return settle(of_plain_baseline(f));
     }
-    side.runners.push_back({&one.link(), seat});
+    side.runners.push_back({&one.link(), output_buffer});
   }
   side.workspace_bytes = static_cast<std::uint64_t>(loaded.front().workspace_bytes());
   return true;
@@ -119,7 +119,7 @@ bool cuda_evaluation::take_plain(timed_side& side, std::vector<loaded_candidate>
 
 bool cuda_evaluation::take_candidates(timed_side& side, std::vector<loaded_candidate>& loaded,
                                       bool anew) {
-  auto& stand = *with_.stand;
+  auto& manager = *state_.manager;
   const bool host_entry = built_->form == cuda_form::host_entry;
   side.gated = !host_entry;
   if (host_entry && anew) {
@@ -134,8 +134,8 @@ bool cuda_evaluation::take_candidates(timed_side& side, std::vector<loaded_candi
     // The same for a plan: other contexts, other places, nothing that the first ones kept.
     first_.reset();
     for (std::size_t i = 0; i < resident_runners; ++i)
-      stand.retire(i);
-    auto process = stand.resident(0);
+      manager.retire(i);
+    auto process = manager.resident(0);
     if (!process) return fail_host({base::errc::unavailable, process.error().message});
     first_.emplace(**process, 0, *built_, nullptr);
     if (!settle(first_->load())) return false;
@@ -146,7 +146,7 @@ bool cuda_evaluation::take_candidates(timed_side& side, std::vector<loaded_candi
   loaded.reserve(candidates);
   loaded.push_back(*first_);
   for (std::size_t i = 1; i < candidates; ++i) {
-    auto process = stand.resident(i);
+    auto process = manager.resident(i);
     if (!process) return fail_host({base::errc::unavailable, process.error().message});
     loaded.emplace_back(**process, i, *built_);
   }
@@ -155,8 +155,8 @@ bool cuda_evaluation::take_candidates(timed_side& side, std::vector<loaded_candi
   for (const finding& one : found)
     if (!settle(one)) return false;
   for (auto& one : loaded) {
-    if (!settle(one.prepare(stand.desk(), stand.memory(), task_->timed, 2))) return false;
-    side.runners.push_back({&one.link(), one.seat()});
+    if (!settle(one.prepare(manager.context(), manager.memory(), task_->timed, 2))) return false;
+    side.runners.push_back({&one.link(), one.output_buffer()});
   }
   side.workspace_bytes = static_cast<std::uint64_t>(loaded.front().workspace_bytes());
   return true;
@@ -164,8 +164,8 @@ bool cuda_evaluation::take_candidates(timed_side& side, std::vector<loaded_candi
 
 estimate_limits cuda_evaluation::measuring_limits() const {
   estimate_limits limits;
-  limits.narrow = with_.options.precision;
-  limits.half_width = with_.options.noise_limit;
+  limits.narrow = state_.options.precision;
+  limits.half_width = state_.options.noise_limit;
   limits.bucket_deviation = bucket_deviation_limit;
   return limits;
 }
@@ -190,33 +190,33 @@ finding cuda_evaluation::judge_clocks(const gpu_timing_result& result) {
 
 bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t round,
                               std::vector<process_pairs>& into) {
-  auto& stand = *with_.stand;
-  auto& watch = with_.care->watch();
+  auto& manager = *state_.manager;
+  auto& watch = state_.care->watch();
   gpu_timing_request r;
-  r.desk = &stand.desk();
-  r.memory = &stand.memory();
+  r.context = &manager.context();
+  r.memory = &manager.memory();
   r.instance = &task_->timed;
   r.limit = request_.subject->tolerance;
   r.secret = secret(2 + round);
-  r.budget_s = with_.options.time_budget_s;
+  r.budget_s = state_.options.time_budget_s;
   if (!own_)
-    r.least_wall_s = stand.check_limit_s(task_->timed, planted_calls_hidden, r.least_wall_s);
+    r.least_wall_s = manager.check_limit_s(task_->timed, planted_calls_hidden, r.least_wall_s);
   r.limits = measuring_limits();
   r.protocol = protocol;
-  const bool plain = how_.baseline == baseline_choice::plain;
+  const bool plain = measure_.baseline == baseline_choice::plain;
   // A plain baseline is itself only within the tolerance of the reference.
   if (plain) r.limit = {2 * r.limit.atol, 2 * r.limit.rtol};
   std::vector<loaded_candidate> loaded, baselines;
   {
-    stage_clock clock(with_.seconds.start);
+    stage_clock clock(state_.seconds.start);
     {
-      const part_clock part(&with_.parts, gpu_part::baseline);
+      const part_clock part(&state_.parts, gpu_part::baseline);
       if (!take_baseline(r.baseline, baselines)) return false;
     }
-    const part_clock part(&with_.parts, gpu_part::prepare);
+    const part_clock part(&state_.parts, gpu_part::prepare);
     const bool taken = take_candidates(r.candidate, loaded, round != 0);
     for (const auto& one : loaded)
-      if (one.spoilt() && !own_) stand.retire(one.seat());
+      if (one.spoilt() && !own_) manager.retire(one.output_buffer());
     if (!taken) return false;
   }
   gpu_timing_result result;
@@ -227,64 +227,64 @@ bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t ro
   };
   std::optional<device_quiet::hold> quiet;
   if (built_->form == cuda_form::host_entry) {
-    r.quiet = &stand.quiet();
+    r.quiet = &manager.quiet();
   } else {
-    const part_clock part(&with_.parts, gpu_part::quiet);
-    quiet.emplace(stand.quiet());
+    const part_clock part(&state_.parts, gpu_part::quiet);
+    quiet.emplace(manager.quiet());
   }
-  watch.begin(seen_, with_.care->quarantine(), with_.care->now());
+  watch.begin(seen_, state_.care->quarantine(), state_.care->now());
   {
-    stage_clock clock(with_.seconds.time);
-    stage_clock device(with_.device.measuring);
+    stage_clock clock(state_.seconds.time);
+    stage_clock device(state_.device.measuring);
     result = time_on_device(r);
   }
   quiet.reset();
-  with_.parts.add(gpu_part::timed_set_up, result.seconds.setting_up);
-  with_.parts.add(gpu_part::timed_baseline, result.seconds.baseline);
-  with_.parts.add(gpu_part::timed_candidate, result.seconds.candidate);
-  with_.parts.add(gpu_part::timed_deliver, result.seconds.deliver);
-  with_.parts.add(gpu_part::timed_compare, result.seconds.compare);
-  with_.parts.add(gpu_part::timed_quiet, result.seconds.quiet);
-  watch.end(seen_, with_.care->quarantine(), with_.care->now());
+  state_.parts.add(gpu_part::timed_set_up, result.seconds.setting_up);
+  state_.parts.add(gpu_part::timed_baseline, result.seconds.baseline);
+  state_.parts.add(gpu_part::timed_candidate, result.seconds.candidate);
+  state_.parts.add(gpu_part::timed_deliver, result.seconds.deliver);
+  state_.parts.add(gpu_part::timed_compare, result.seconds.compare);
+  state_.parts.add(gpu_part::timed_quiet, result.seconds.quiet);
+  watch.end(seen_, state_.care->quarantine(), state_.care->now());
   verdict_.device = seen_.conditions(watch.bus_id());
   if (!within_memory()) return false;
   if (result.failed_runner) {
     auto& failed = loaded[*result.failed_runner];
-    result.what = failed.explain(result.failure, "time");
-    // A process of the candidate's own shares a resident's seat, not its fate.
-    if (!own_) stand.retire(failed.seat());
+    result.outcome = failed.explain(result.failure, "time");
+    // A process of the candidate's own shares a resident's output buffer, not its fate.
+    if (!own_) manager.retire(failed.output_buffer());
     if (*result.failed_runner == 0) first_.reset();
-  } else if (result.what.kind == verdict_kind::infra_error) {
+  } else if (result.outcome.kind == verdict_kind::infra_error) {
     // Whichever baseline it was: the next evaluation starts them anew.
     for (std::size_t i = 0; i < resident_runners; ++i) {
-      stand.retire_reference(i);
-      with_.compiled->retire(i);
-      if (plain) stand.retire(resident_runners + i);
+      manager.retire_reference(i);
+      state_.compiled->retire(i);
+      if (plain) manager.retire(resident_runners + i);
     }
   }
-  if (result.what.ok() && first_) result.what = first_->look();
-  if (result.what.ok()) result.what = judge_clocks(result);
-  if (auto why = seen_.unfair(); why && result.what.ok())
-    result.what = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
-  verdict_.checks.push_back({"timed outputs", result.what.ok(), result.what.detail});
-  if (!settle(result.what)) return false;
+  if (result.outcome.ok() && first_) result.outcome = first_->look();
+  if (result.outcome.ok()) result.outcome = judge_clocks(result);
+  if (auto why = seen_.unfair(); why && result.outcome.ok())
+    result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
+  verdict_.checks.push_back({"timed outputs", result.outcome.ok(), result.outcome.detail});
+  if (!settle(result.outcome)) return false;
   into.insert(into.end(), result.runs.begin(), result.runs.end());
 
   // What was right before the clock ran must be right after it.
-  stage_clock clock(with_.seconds.reverify);
+  stage_clock clock(state_.seconds.reverify);
   return check(task_->hidden.empty() ? task_->timed : task_->hidden.front());
 }
 
 void cuda_evaluation::time() {
   // The lane measures by it, or the request had been refused.
-  const measure_protocol protocol = find_protocol(how_.protocol).value();
+  const measure_protocol protocol = find_protocol(measure_.protocol).value();
   judgement_rules rules;
-  rules.null = with_.null;
+  rules.null = state_.null;
   rules.limits = measuring_limits();
   rules.lists_per_measurement = resident_runners;
-  verdict_.work =
-      work_of(*built_, task_->timed.at, with_.stand->desk().facts(), with_.stand->bandwidth());
-  const bool paired = protocol.how == aggregation::paired_log_ratio;
+  verdict_.work = work_of(*built_, task_->timed.at, state_.manager->context().facts(),
+                          state_.manager->bandwidth());
+  const bool paired = protocol.statistic == aggregation::paired_log_ratio;
   rules.charge_noise = built_->form == cuda_form::host_entry;
   constexpr double more_than_any = 1e9;
   const double above = is_on(check_layer::again) ? request_.recheck_above : more_than_any;
@@ -299,7 +299,7 @@ void cuda_evaluation::time() {
   };
   steps.claims = rules.claims;
   steps.recheck = request_.recheck;
-  steps.confirm_at_once = with_.options.confirm_at_once;
+  steps.confirm_at_once = state_.options.confirm_at_once;
   measure_and_settle(steps, runs_, claim_e2_, verdict_);
   if (!looks_twice(protocol)) verdict_.confirmed.reset();
   // Nothing is pooled, and half an hour of rounds is no small thing to keep.

@@ -8,7 +8,7 @@
 #include "env/gpu/compiled_process.hpp"
 #include "env/gpu/device_care.hpp"
 #include "env/gpu/device_checks.hpp"
-#include "env/gpu/device_stand.hpp"
+#include "env/gpu/device_manager.hpp"
 #include "env/gpu/device_timing.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/staged_evaluation.hpp"
@@ -31,15 +31,15 @@ struct cuda_evaluator::state final : public device_owner {
   std::uint64_t secret = 0;
   std::optional<compiled_references> compiled;
   gpu_access access;
-  gpu_parts parts;  ///< before the stand, whose threads add to it
-  std::unique_ptr<device_stand> stand;
+  gpu_parts parts;  ///< before the manager, whose threads add to it
+  std::unique_ptr<device_manager> manager;
   stage_seconds seconds;
   device_seconds device;
   std::optional<device_care> care;
 
-  device_desk& desk() override { return stand->desk(); }
+  device_context& context() override { return manager->context(); }
   void take_down() override;
-  void set_up(std::unique_ptr<device_desk> desk) override;
+  void set_up(std::unique_ptr<device_context> context) override;
   std::optional<std::string> try_out() override;
 };
 
@@ -49,7 +49,7 @@ class cuda_evaluation final : public staged_evaluation {
   cuda_evaluation(cuda_evaluator::state& with, const evaluation_request& request,
                   const measure_name& how, verdict& v)
       : staged_evaluation(request, how, v),
-        with_(with),
+        state_(with),
         policy_(request.policy.value_or(with.options.policy)) {}
 
   void run() override;
@@ -82,7 +82,7 @@ class cuda_evaluation final : public staged_evaluation {
   void leave_device();
   std::uint64_t secret(std::uint64_t purpose);
 
-  cuda_evaluator::state& with_;
+  cuda_evaluator::state& state_;
   suite_policy policy_;
   std::optional<built_candidate> built_, plain_;
   const device_task* task_ = nullptr;

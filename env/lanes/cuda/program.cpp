@@ -8,7 +8,7 @@ namespace {
 
 class program_writer {
  public:
-  explicit program_writer(const device_instance& of) : of_(of) {}
+  explicit program_writer(const device_instance& of) : instance_(of) {}
 
   base::status add(const kernel_launch& l) {
     if (l.arguments.size() > QUERN_MOST_PARAMETERS)
@@ -72,15 +72,15 @@ class program_writer {
 
   void add_parameter(const plan_pointer& pointer) {
     quern_parameter p{};
-    p.place.piece = -1;
+    p.place.region = -1;
     const auto offset = static_cast<std::uint64_t>(pointer.offset);
     switch (pointer.buffer) {
       case plan_buffer::input:
-        p.place = {QUERN_INPUTS, 0, of_.inputs.offset(pointer.index) + offset, 0};
+        p.place = {QUERN_INPUTS, 0, instance_.inputs.offset(pointer.index) + offset, 0};
         break;
       case plan_buffer::output:
-        p.place = {QUERN_OUTPUTS, 0, of_.outputs.offset(pointer.index) + offset,
-                   of_.outputs.stride()};
+        p.place = {QUERN_OUTPUTS, 0, instance_.outputs.offset(pointer.index) + offset,
+                   instance_.outputs.stride()};
         break;
       case plan_buffer::workspace:
         p.place = {QUERN_WORKSPACE, 0, workspace_offset + offset, 0};
@@ -91,7 +91,7 @@ class program_writer {
     program_.parameters.push_back(p);
   }
 
-  const device_instance& of_;
+  const device_instance& instance_;
   device_program program_;
 };
 

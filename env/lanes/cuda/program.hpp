@@ -10,7 +10,7 @@
 
 namespace quern::env {
 
-/// Steps of one call of `of`, with pointers as places in pieces. Error (invalid_argument): more
+/// Steps of one call of `of`, with pointers as places in regions. Error (invalid_argument): more
 /// parameters of a launch, or more kernels, than a runner takes.
 base::expected<device_program> make_device_program(std::span<const launch_step> steps,
                                                    const device_instance& of);

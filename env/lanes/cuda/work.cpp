@@ -55,7 +55,7 @@ std::int64_t resident_blocks(const multiprocessor& on, const kernel_resources& k
 }
 
 work_report work_of(const built_candidate& what, const task_instance& at,
-                    const quern_desk_facts& device, double bandwidth) {
+                    const quern_context_facts& device, double bandwidth) {
   work_report r;
   r.bytes = at.cost_bytes;
   r.flops = at.cost_flops;

@@ -2,7 +2,7 @@
 // kernel was compiled to, how much of it fits.
 #pragma once
 
-#include "env/device/desk_part.h"
+#include "env/device/context_part.h"
 #include "env/lanes/cuda/build.hpp"
 #include "env/lanes/cuda/build/cubin.hpp"
 #include "env/task/task.hpp"
@@ -27,6 +27,6 @@ std::int64_t resident_blocks(const multiprocessor& on, const kernel_resources& k
 /// form, or a plan that cannot be carried out: no launches. `bandwidth` in bytes a second, 0 where
 /// it is not known.
 work_report work_of(const built_candidate& what, const task_instance& at,
-                    const quern_desk_facts& device, double bandwidth);
+                    const quern_context_facts& device, double bandwidth);
 
 }  // namespace quern::env

@@ -19,7 +19,7 @@ base::expected<std::vector<extension_request>> recorded_by(python_child& child,
                                                            const module_sheet* sheet,
                                                            const recording_limits& limits) {
   const auto imported = child.record(path, limits.load);
-  if (!imported && imported.error().what == runner_failure::kind::timeout)
+  if (!imported && imported.error().failure_kind == runner_failure::kind::timeout)
     return base::fail(base::errc::timeout, "{}", imported.error().text);
   if (!imported) return std::vector<extension_request>();
   QUERN_TRY(auto recorded, parse_recorded_extensions(*imported));
@@ -89,7 +89,7 @@ std::optional<finding> finding_of_recording(const base::error& e) {
 }
 
 std::string why_not_loaded(const candidate_extensions& built, const std::string& said) {
-  if (!built.told || built.told->what == compile_result::kind::built) return said;
+  if (!built.told || built.told->outcome == compile_result::kind::built) return said;
   const std::string& text = built.told->text;
   return text.substr(0, text.find('\n'));
 }
@@ -119,13 +119,13 @@ base::expected<candidate_extensions> candidate_builds::build(
     QUERN_TRY(const auto result, with->build(one));
     QUERN_TRY(auto request, base::parse_json(write_extension_request(one)));
     base::json entry{{"request", std::move(request)}};
-    if (result.what == compile_result::kind::built) {
+    if (result.outcome == compile_result::kind::built) {
       entry["file"] = result.artefact.string();
       built.files.push_back(result.artefact.string());
     } else {
       entry["error"] = result.text;
     }
-    if (!built.told || built.told->what == compile_result::kind::built) built.told = result;
+    if (!built.told || built.told->outcome == compile_result::kind::built) built.told = result;
     index.push_back(std::move(entry));
   }
   const fs::path path = folder / "index.json";

@@ -44,7 +44,7 @@ base::json inputs_of(const module_sheet& sheet) {
 base::status add_kernel(const triton_kernel& kernel, const triton_result& built, std::size_t number,
                         base::json& index, built_kernels& to) {
   base::json entry{{"key", kernel.launch_key}};
-  if (built.what != compile_result::kind::built) {
+  if (built.outcome != compile_result::kind::built) {
     entry["error"] = built.text;
     index.push_back(std::move(entry));
     return {};

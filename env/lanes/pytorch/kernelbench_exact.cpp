@@ -178,11 +178,11 @@ base::expected<exact_answer> parse_exact_answer(std::string_view text) {
   QUERN_TRY(const auto end, base::get<std::string>(answer, "end"));
   exact_answer read;
   if (end == "retry") {
-    read.how = exact_answer::end::retry;
+    read.ending = exact_answer::end::retry;
     return read;
   }
   if (end == "raised") {
-    read.how = exact_answer::end::raised;
+    read.ending = exact_answer::end::raised;
     QUERN_TRY(read.raised.name, base::get<std::string>(answer, "name"));
     QUERN_TRY(read.raised.text, base::get<std::string>(answer, "text"));
     return read;
@@ -217,8 +217,8 @@ base::json exact_without_result(exact_loss how, std::string_view why) {
 
 base::json exact_result(const exact_answer& answer, const exact_terms& terms,
                         std::string_view device_class, std::string_view device) {
-  if (answer.how == exact_answer::end::retry) return end_json("retry");
-  if (answer.how == exact_answer::end::raised) return exact_raised(answer.raised);
+  if (answer.ending == exact_answer::end::retry) return end_json("retry");
+  if (answer.ending == exact_answer::end::raised) return exact_raised(answer.raised);
   constexpr double not_timed = -1;
   base::json told = end_json("result");
   told["compiled"] = answer.compiled;

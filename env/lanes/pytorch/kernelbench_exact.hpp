@@ -60,7 +60,7 @@ struct exact_answer {
     retry,   ///< KernelBench returns None
     raised   ///< an exception leaves its function
   };
-  end how = end::result;
+  end ending = end::result;
   bool compiled = false, correctness = false;
   base::json metadata = base::json::object();      ///< texts, and lists of texts
   std::vector<double> candidate_ms, reference_ms;  ///< single calls; empty: not timed

@@ -23,7 +23,7 @@ base::expected<exact_files> write_both(const exact_request& request) {
 /// Why no answer came, of a child that somebody still knows.
 std::string loss_of(const runner_failure& why, const exact_terms& terms, python_zygote& zygote,
                     const python_child& child) {
-  switch (why.what) {
+  switch (why.failure_kind) {
     case runner_failure::kind::timeout:
       return fmt::format("it took longer than {:g} s of processor time, or hung", terms.limit_s);
     case runner_failure::kind::gone:
@@ -44,7 +44,7 @@ class kernelbench_exact_run {
  public:
   kernelbench_exact_run(pytorch_evaluator::state& with, const exact_request& request,
                         const exact_terms& terms)
-      : with_(with),
+      : state_(with),
         request_(request),
         terms_(terms),
         precision_(name_of(pytorch_of(*request.subject).precision)) {}
@@ -58,7 +58,7 @@ class kernelbench_exact_run {
   /// A warm Python that died is started again, once.
   base::expected<python_child> fork(const python_start& how);
 
-  pytorch_evaluator::state& with_;
+  pytorch_evaluator::state& state_;
   const exact_request& request_;
   const exact_terms& terms_;
   std::string_view precision_;
@@ -66,11 +66,11 @@ class kernelbench_exact_run {
 };
 
 base::expected<python_child> kernelbench_exact_run::fork(const python_start& how) {
-  QUERN_TRY(auto* zygote, with_.tasks->zygote());
+  QUERN_TRY(auto* zygote, state_.tasks->zygote());
   auto child = zygote->fork(how);
   if (child) return child;
-  with_.tasks->renew();
-  QUERN_TRY(zygote, with_.tasks->zygote());
+  state_.tasks->renew();
+  QUERN_TRY(zygote, state_.tasks->zygote());
   return zygote->fork(how);
 }
 
@@ -80,8 +80,8 @@ base::expected<std::string> kernelbench_exact_run::build(const exact_files& file
   if (!facts.uses_load && !facts.uses_load_inline) return std::string();
   // A reference that Quern refuses has no sheet: then a constructor has no arguments, and a call
   // those that the candidate's own text has.
-  const auto prepared = with_.tasks->get(request_.subject);
-  QUERN_TRY(auto* zygote, with_.tasks->zygote());
+  const auto prepared = state_.tasks->get(request_.subject);
+  QUERN_TRY(auto* zygote, state_.tasks->zygote());
   const auto requests = recorded_extensions(*zygote, files.candidate.path.string(),
                                             prepared ? &(*prepared)->sheet : nullptr,
                                             {exact_record_limits, exact_record_limits});
@@ -91,7 +91,7 @@ base::expected<std::string> kernelbench_exact_run::build(const exact_files& file
     return std::string();
   if (!requests) return tl::make_unexpected(requests.error());
   if (std::string why = cannot_run_here(*requests); !why.empty()) return why;
-  QUERN_TRY(built_, with_.builds->build(*requests, files.candidate.folder.path()));
+  QUERN_TRY(built_, state_.builds->build(*requests, files.candidate.folder.path()));
   return std::string();
 }
 
@@ -99,23 +99,23 @@ base::expected<base::json> kernelbench_exact_run::ask(const exact_files& files) 
   const std::string reference = files.reference.path.string();
   const std::string candidate = files.candidate.path.string();
   python_start how;
-  how.core = with_.core.core();
+  how.core = state_.core.core();
   how.read_only = built_.files;
   how.read_only.insert(how.read_only.end(), {reference, candidate});
   how.extensions = built_.folder;
   QUERN_TRY(auto child, fork(how));
-  QUERN_TRY(auto* zygote, with_.tasks->zygote());
-  QUERN_TRY(const auto lease, core_lease::take(with_.core.core(), exact_lease_wait_s));
+  QUERN_TRY(auto* zygote, state_.tasks->zygote());
+  QUERN_TRY(const auto lease, core_lease::take(state_.core.core(), exact_lease_wait_s));
   const auto told =
       child.kernelbench_exact(exact_question(terms_, precision_, reference, candidate),
                               {terms_.limit_s, terms_.limit_s + exact_wall_margin_s});
-  if (!told && told.error().what == runner_failure::kind::host)
+  if (!told && told.error().failure_kind == runner_failure::kind::host)
     return base::fail(base::errc::unavailable, "{}", told.error().text);
   if (!told)
     return exact_without_result(exact_loss::lost, loss_of(told.error(), terms_, *zygote, child));
   const auto answer = parse_exact_answer(*told);
   if (!answer) return exact_without_result(exact_loss::lost, answer.error().message);
-  return exact_result(*answer, terms_, with_.device_class);
+  return exact_result(*answer, terms_, state_.device_class);
 }
 
 base::expected<base::json> kernelbench_exact_run::run() {

@@ -16,15 +16,15 @@ constexpr std::int64_t seeds_at_a_time = 256;
 
 base::error reference_error(const runner_failure& why) {
   using enum runner_failure::kind;
-  const bool of_the_module = why.what == refused || why.what == fault;
-  const bool lost = why.what != timeout || why.stopped;
-  const bool for_memory = why.what == refused && why.last.why == runner::cause::memory;
+  const bool of_the_module = why.failure_kind == refused || why.failure_kind == fault;
+  const bool lost = why.failure_kind != timeout || why.stopped;
+  const bool for_memory = why.failure_kind == refused && why.last.why == runner::cause::memory;
   return {
       for_memory      ? base::errc::exhausted
       : of_the_module ? base::errc::invalid_argument
                       : (lost ? base::errc::unavailable : base::errc::timeout),
       fmt::format("the reference failed: {}",
-                  why.what == fault
+                  why.failure_kind == fault
                       ? "it read or wrote memory that it may not. Inputs are read-only: does it "
                         "change them in place?"
                       : why.text)};

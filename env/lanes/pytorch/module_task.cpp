@@ -30,7 +30,7 @@ base::status check_size_ahead(python_child& reference, const module_making& maki
 
 base::status check_needs_of(const task& subject) {
   for (const torch_need& need : pytorch_of(subject).needs)
-    if (need.what == torch_need::kind::weights)
+    if (need.need_kind == torch_need::kind::weights)
       return base::fail(base::errc::exhausted, "needs {}, which no host of this device class has",
                         to_text(need));
   return {};

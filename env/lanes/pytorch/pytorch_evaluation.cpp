@@ -5,12 +5,12 @@
 namespace quern::env {
 
 question_limits pytorch_evaluation::load_limits() const {
-  const double s = with_.options.load_cpu_s;
+  const double s = state_.options.load_cpu_s;
   return {s, 60 + 4 * s};
 }
 
 question_limits pytorch_evaluation::call_limits() const {
-  const double s = with_.options.call_cpu_s;
+  const double s = state_.options.call_cpu_s;
   return {s, 60 + 4 * s};
 }
 
@@ -20,9 +20,9 @@ bool pytorch_evaluation::fail_task(const base::error& e) {
 }
 
 bool pytorch_evaluation::prepare() {
-  stage_clock clock(with_.seconds.reference);
+  stage_clock clock(state_.seconds.reference);
   used_device_ = true;
-  auto prepared = with_.tasks->get(request_.subject);
+  auto prepared = state_.tasks->get(request_.subject);
   if (!prepared) return fail_task(prepared.error());
   task_ = *prepared;
   auto file = write_module("candidate.py", request_.source);
@@ -37,14 +37,14 @@ finding pytorch_evaluation::qualified(const finding& f) const {
 }
 
 bool pytorch_evaluation::build() {
-  stage_clock clock(with_.seconds.compile);
+  stage_clock clock(state_.seconds.compile);
   const auto refuse = [&](std::string why) {
     return settle({verdict_kind::unsupported, "", std::move(why), std::nullopt});
   };
   const python_facts facts = facts_of_python(tokenize_python(request_.source));
   obstacle_ = cannot_run_here(facts);
   if (!facts.uses_load && !facts.uses_load_inline) return true;
-  auto zygote = with_.tasks->zygote();
+  auto zygote = state_.tasks->zygote();
   if (!zygote) return fail_reference(zygote.error());
   const auto requests = recorded_extensions(**zygote, file_->path.string(), &task_->sheet,
                                             {load_limits(), call_limits()});
@@ -52,7 +52,7 @@ bool pytorch_evaluation::build() {
     if (const auto found = finding_of_recording(requests.error())) return settle(*found);
   if (!requests) return fail_reference(requests.error());
   if (std::string why = cannot_run_here(*requests); !why.empty()) return refuse(std::move(why));
-  auto built = with_.builds->build(*requests, file_->folder.path());
+  auto built = state_.builds->build(*requests, file_->folder.path());
   if (base::thread_deadline::is_over())
     return settle(
         {verdict_kind::timeout, "compile", "its extensions were not built", std::nullopt});
@@ -63,15 +63,15 @@ bool pytorch_evaluation::build() {
 }
 
 std::unique_ptr<module_process> pytorch_evaluation::start() {
-  stage_clock clock(with_.seconds.start);
-  auto zygote = with_.tasks->zygote();
+  stage_clock clock(state_.seconds.start);
+  auto zygote = state_.tasks->zygote();
   if (!zygote) {
     fail_reference(zygote.error());
     return nullptr;
   }
   const std::string path = file_->path.string();
   python_start how;
-  how.core = with_.core.core();
+  how.core = state_.core.core();
   how.read_only = built_.files;
   how.read_only.push_back(path);
   how.classes = {"ModelNew", "Model"};
@@ -88,7 +88,7 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
   verdict_.sandbox = process->layers().names();
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
-    if (loaded.error().what == runner_failure::kind::refused) {
+    if (loaded.error().failure_kind == runner_failure::kind::refused) {
       f = {verdict_kind::compile_error, "", why_not_loaded(built_, loaded.error().text),
            std::nullopt};
       f.cause = loaded.error().last.why;
@@ -108,7 +108,7 @@ std::unique_ptr<module_process> pytorch_evaluation::start() {
 bool pytorch_evaluation::verify() {
   first_process_ = start();
   if (!first_process_) return false;
-  stage_clock clock(with_.seconds.verify);
+  stage_clock clock(state_.seconds.verify);
   candidate_checker checker(*first_process_, call_limits());
   if (!settle(checker.probe(task_->timed, task_->limit, verdict_.checks))) return false;
   call_ns_ = checker.call_ns();
@@ -119,12 +119,12 @@ bool pytorch_evaluation::measure_once(std::uint64_t round, process_pairs& into) 
   std::unique_ptr<module_process> process = std::move(first_process_);
   if (!process) process = start();
   if (!process) return false;
-  auto zygote = with_.tasks->zygote();
+  auto zygote = state_.tasks->zygote();
   if (!zygote) return fail_reference(zygote.error());
   std::unique_ptr<module_process> reference;
   {
-    stage_clock clock(with_.seconds.start);
-    auto fresh = fresh_reference(*task_, **zygote, with_.core.core());
+    stage_clock clock(state_.seconds.start);
+    auto fresh = fresh_reference(*task_, **zygote, state_.core.core());
     if (!fresh) return fail_task(fresh.error());
     reference = std::move(*fresh);
   }
@@ -135,17 +135,17 @@ bool pytorch_evaluation::measure_once(std::uint64_t round, process_pairs& into) 
   const bool timed = time_sides(*task_, task_->limit, sides, round, into);
   // Here, and not when they were taken: a fork beside a window would be a neighbour of it. No
   // window begins before a reference has been asked for, which waits until these stand.
-  with_.tasks->stand_ready();
+  state_.tasks->prefork();
   if (!timed) return false;
-  stage_clock clock(with_.seconds.reverify);
+  stage_clock clock(state_.seconds.reverify);
   return settle(checker.probe(task_->timed, task_->limit, verdict_.checks));
 }
 
 void pytorch_evaluation::run() {
-  if (prepare() && build() && verify() && is_measured(request_, how_)) time(*task_);
+  if (prepare() && build() && verify() && is_measured(request_, measure_)) time(*task_);
   // What ended without a window. The next evaluation finds children while this verdict is on its
   // way.
-  with_.tasks->stand_ready();
+  state_.tasks->prefork();
 }
 
 }  // namespace quern::env

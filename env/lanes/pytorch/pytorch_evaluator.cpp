@@ -33,32 +33,32 @@ reference: |
 
 }  // namespace
 
-base::expected<python_zygote*> module_shelf::zygote() {
+base::expected<python_zygote*> module_task_cache::zygote() {
   if (!zygote_) {
     QUERN_TRY(auto started, python_zygote::start(mode_));
     zygote_.emplace(std::move(started));
-    stand_ready();
+    prefork();
   }
   return &*zygote_;
 }
 
-bool module_shelf::can_fork() {
+bool module_task_cache::can_fork() {
   auto from = zygote();
   return from && (*from)->fork({}).has_value();
 }
 
-void module_shelf::stand_ready() {
-  if (zygote_ && children_ahead_ > 0) zygote_->stand_ready(children_ahead_);
+void module_task_cache::prefork() {
+  if (zygote_ && children_ahead_ > 0) zygote_->prefork(children_ahead_);
 }
 
-void module_shelf::renew() {
+void module_task_cache::renew() {
   if (!restarts_) return;
   order_.clear();
   used_ = 0;
   zygote_.reset();
 }
 
-base::expected<module_task*> module_shelf::get(const std::shared_ptr<const task>& subject) {
+base::expected<module_task*> module_task_cache::get(const std::shared_ptr<const task>& subject) {
   const std::string id = task_id(*subject);
   for (auto at = order_.begin(); at != order_.end(); ++at)
     if ((*at)->id == id) {
@@ -122,7 +122,7 @@ base::expected<std::unique_ptr<pytorch_evaluator>> pytorch_evaluator::open(
   }
   QUERN_TRY(s->children, spawner::create(mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, options.cache_dir);
-  s->tasks = std::make_unique<module_shelf>(std::move(zygote), mode, options, s->peak);
+  s->tasks = std::make_unique<module_task_cache>(std::move(zygote), mode, options, s->peak);
   s->care = core_care(s->core.core(), options.quarantine.value_or(core_quarantine));
   s->options = std::move(options);
   return std::unique_ptr<pytorch_evaluator>(new pytorch_evaluator(std::move(s)));

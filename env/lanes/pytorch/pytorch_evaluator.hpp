@@ -29,7 +29,7 @@ struct pytorch_evaluator_options : evaluator_options {
   double load_cpu_s = 60;
   /// Bytes of content, results and weights that are kept for tasks seen lately.
   std::size_t task_cache_bytes = std::size_t{2} << 30;
-  /// Processes that stand ready for the next evaluation (python_zygote::stand_ready); 0: none.
+  /// Processes that stand ready for the next evaluation (python_zygote::prefork); 0: none.
   int children_ahead = usual_children_ahead;
   /// Given only by tests: when the device is taken out and tried again.
   std::optional<device_quarantine::limits> quarantine;

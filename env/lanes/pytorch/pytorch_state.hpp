@@ -17,11 +17,11 @@ namespace quern::env {
 
 /// Tasks that were prepared, the least recently used going first, and the warm Python behind them,
 /// which is started again when it died.
-class module_shelf {
+class module_task_cache {
  public:
   /// `peak` outlives it. Of `options` nothing is kept.
-  module_shelf(python_zygote zygote, sandbox_mode mode, const pytorch_evaluator_options& options,
-               core_peak& peak)
+  module_task_cache(python_zygote zygote, sandbox_mode mode,
+                    const pytorch_evaluator_options& options, core_peak& peak)
       : mode_(mode),
         input_seed_(*options.input_seed),
         limit_(options.task_cache_bytes),
@@ -29,7 +29,7 @@ class module_shelf {
         children_ahead_(options.children_ahead),
         peak_(peak),
         zygote_(std::move(zygote)) {
-    stand_ready();
+    prefork();
   }
 
   base::expected<python_zygote*> zygote();
@@ -40,7 +40,7 @@ class module_shelf {
   bool can_fork();
   /// Has children stand ready again in the place of those that were taken. Does not wait. To be
   /// called where nothing is timed until the next process is asked for.
-  void stand_ready();
+  void prefork();
   /// Ends the warm Python and forgets the tasks, whose processes end with it.
   void renew();
 
@@ -59,7 +59,7 @@ struct pytorch_evaluator::state : core_state {
   pytorch_evaluator_options options;
   std::string versions;
   std::unique_ptr<candidate_builds> builds;
-  std::unique_ptr<module_shelf> tasks;
+  std::unique_ptr<module_task_cache> tasks;
 
   /// Judges a module that is known to be right, with everything made anew: what is wrong here; none
   /// where the verdict is `ok`.
@@ -71,7 +71,7 @@ class pytorch_evaluation final : public core_evaluation {
  public:
   pytorch_evaluation(pytorch_evaluator::state& with, const evaluation_request& request,
                      const measure_name& how, verdict& v)
-      : core_evaluation(with, with.options, request, how, v), with_(with) {}
+      : core_evaluation(with, with.options, request, how, v), state_(with) {}
 
   void run() override;
 
@@ -92,7 +92,7 @@ class pytorch_evaluation final : public core_evaluation {
   [[nodiscard]] question_limits call_limits() const;
   bool measure_once(std::uint64_t round, process_pairs& into) override;
 
-  pytorch_evaluator::state& with_;
+  pytorch_evaluator::state& state_;
   module_task* task_ = nullptr;
   std::optional<text_file> file_;
   candidate_extensions built_;

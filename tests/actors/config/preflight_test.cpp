@@ -7,7 +7,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/config/reference_check.hpp"
-#include "actors/replay/prompter.hpp"
+#include "actors/orchestrator/prompter.hpp"
 #include "base/file.hpp"
 #include "base/program.hpp"
 #include "env/lanes/cuda/cuda_lane.hpp"
@@ -26,7 +26,7 @@ namespace {
 struct fixture {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
   run_config config;
-  run_beginning how = run_beginning::fresh;
+  run_beginning beginning = run_beginning::fresh;
 
   fixture() {
     config.env.sandbox = "best_effort";
@@ -69,12 +69,12 @@ bool programs_are_there() {
 TEST_CASE("what is right passes, and leaves nothing behind") {
   if (!programs_are_there()) return;
   fixture f;
-  const auto tasks = preflight(f.config, f.run(), f.how);
+  const auto tasks = preflight(f.config, f.run(), f.beginning);
   REQUIRE_MESSAGE(tasks, (tasks ? "" : tasks.error().message));
   CHECK(tasks->tasks().size() == 4);
   CHECK_FALSE(fs::exists(f.run()));
   f.config.stage = "sft";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
 }
 
 TEST_CASE("a run with a ledger is refused on a network file system, by name") {
@@ -82,7 +82,7 @@ TEST_CASE("a run with a ledger is refused on a network file system, by name") {
   fixture f;
   fs::path asked;
   const auto check = [&] {
-    return preflight(f.config, f.run(), f.how, nullptr, nullptr, [&](const fs::path& folder) {
+    return preflight(f.config, f.run(), f.beginning, nullptr, nullptr, [&](const fs::path& folder) {
       asked = folder;
       return storage::file_system{"Lustre", true};
     });
@@ -137,7 +137,7 @@ TEST_CASE("a model that cannot be loaded is refused with what is missing") {
   f.refused_with({"policy.model is empty", "--set policy.model=RUN/checkpoints/vN/model",
                   "quern export RUN FOLDER"});
   const fs::path model = f.copy_model();
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   fs::resize_file(model / "model.safetensors", fs::file_size(model / "model.safetensors") / 2);
   f.refused_with({"policy.model", model.string()});
   fs::remove(model / "model.safetensors");
@@ -154,7 +154,7 @@ TEST_CASE("prompt and answer together must fit the positions of the model") {
   if (!programs_are_there()) return;
   fixture f;
   f.config.policy.max_new_tokens = 420;
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   for (const std::int64_t answer : {421, 1'000'000}) {
     f.config.policy.max_new_tokens = answer;
     const std::string value = "policy.max_new_tokens is " + std::to_string(answer);
@@ -169,7 +169,7 @@ TEST_CASE("prompt and answer together must fit the positions of the model") {
   // The fresh model of stage sft has as many as are asked for.
   f.config.policy.max_new_tokens = 640;
   f.config.stage = "sft";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
 }
 
 TEST_CASE("a task whose bare prompt is too long is refused by name") {
@@ -219,7 +219,7 @@ TEST_CASE("the core must be one that this process may run on") {
   // Nobody measures here: the hosts know their own cores.
   f.config.env.evaluators = 0;
   f.config.env.core = -1;
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
 }
 
 TEST_CASE("a device that cannot be had is refused, not replaced") {
@@ -241,7 +241,7 @@ TEST_CASE("address, keys and hosts for evaluators of other machines") {
   f.config.env.bind = "tcp://127.0.0.1:*";
   f.config.env.keys = key.string();
   f.config.env.hosts = (f.folder.path() / "hosts").string();
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   env::zmq_context context;
   auto taken = env::zmq_socket::open(context, env::socket_kind::router);
   REQUIRE(taken);
@@ -264,11 +264,11 @@ TEST_CASE("a folder that cannot become a run") {
   f.refused_with({"is there and no folder"});
   fs::remove(f.run());
   REQUIRE(base::make_folders(f.run()));
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   std::ofstream(f.run() / "notes") << "mine";
   f.refused_with({"is there and not empty"});
   std::ofstream(f.folder.path() / "plain") << "a file";
-  const auto below = preflight(f.config, f.folder.path() / "plain/run", f.how);
+  const auto below = preflight(f.config, f.folder.path() / "plain/run", f.beginning);
   REQUIRE_FALSE(below);
   CHECK(below.error().message.find("is no folder") != std::string::npos);
   f.config.stage = "sft";
@@ -286,7 +286,7 @@ TEST_CASE("names and folders that cannot be made are refused") {
   }
   f.config.run.name = "run";
   const auto refused_folder = [&](const fs::path& folder, std::string_view why) {
-    const auto checked = preflight(f.config, folder, f.how);
+    const auto checked = preflight(f.config, folder, f.beginning);
     REQUIRE_FALSE(checked.has_value());
     CAPTURE(checked.error().message);
     CHECK(checked.error().message.find("run.folder") != std::string::npos);
@@ -337,7 +337,7 @@ TEST_CASE("families are held out as a whole; one that is none is refused with th
   f.config.tasks.count = 12;
   f.config.tasks.held_out_count = 6;
   f.config.tasks.held_out_share = 0;
-  const auto book = preflight(f.config, f.run(), f.how);
+  const auto book = preflight(f.config, f.run(), f.beginning);
   REQUIRE_MESSAGE(book, (book ? "" : book.error().message));
   int trained = 0;
   for (const book_task& task : book->tasks()) {
@@ -359,7 +359,7 @@ TEST_CASE("lane cuda without a GPU is refused, unless what is missing may be tol
   f.config.policy.max_new_tokens = 120;
   f.refused_with({"env.lane is cuda", "env.device_class"});
   missing_hardware missing;
-  const auto tasks = preflight(f.config, f.run(), f.how, &missing);
+  const auto tasks = preflight(f.config, f.run(), f.beginning, &missing);
   REQUIRE_MESSAGE(tasks, (tasks ? "" : tasks.error().message));
   REQUIRE(missing.size() == 1);
   for (const auto& task : tasks->tasks()) {
@@ -382,7 +382,7 @@ TEST_CASE("a link for weights needs a GPU at each end") {
   f.refused_with({"actors.weights is link", "a link joins two GPUs"});
   if (!programs_are_there()) return;
   f.config.learner.device = "cpu";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
 }
 
 TEST_CASE("a later stage of a chain is checked without the policy that it will have") {
@@ -390,19 +390,19 @@ TEST_CASE("a later stage of a chain is checked without the policy that it will h
   fixture f;
   f.config.policy.model = (f.folder.path() / "not_yet").string();
   f.refused_with({"policy.model"});
-  f.how = run_beginning::later;
-  CHECK(preflight(f.config, f.run(), f.how));
+  f.beginning = run_beginning::later;
+  CHECK(preflight(f.config, f.run(), f.beginning));
   f.config.policy.model = "";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   // Its shape may be known, and with it what it will take.
   run_config before = f.config;
   before.stage = "sft";
   policy::model_config shape = policy_shape(before).value();
-  CHECK(preflight(f.config, f.run(), f.how, nullptr, &shape));
+  CHECK(preflight(f.config, f.run(), f.beginning, nullptr, &shape));
   shape.layers = 200;
   shape.hidden_size = 1 << 14;
   shape.intermediate_size = 1 << 16;
-  const auto large = preflight(f.config, f.run(), f.how, nullptr, &shape);
+  const auto large = preflight(f.config, f.run(), f.beginning, nullptr, &shape);
   REQUIRE_FALSE(large.has_value());
   CAPTURE(large.error().message);
   CHECK(large.error().code == base::errc::invalid_argument);
@@ -437,16 +437,16 @@ TEST_CASE("recorded completions: file, lines, tasks and lengths are checked befo
   for (const book_task& task : tasks.tasks())
     if (!task.held_out) all += recorded_line("task", task.id, "int x;");
   write(all);
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   write(all + "{\n");
   f.refused_with({key, "line 4: not JSON"});
   const std::string missing = tasks.tasks()[0].held_out ? tasks.tasks()[1].id : tasks.tasks()[0].id;
   const std::string others = all.substr(all.find('\n') + 1);
   write(others);
   f.refused_with({key, "1 of the run's 3 tasks have no completion, the first is " + missing});
-  f.how = run_beginning::later;
+  f.beginning = run_beginning::later;
   f.refused_with({key, "1 of the run's 3 tasks", missing});
-  f.how = run_beginning::fresh;
+  f.beginning = run_beginning::fresh;
 
   // A token each, and the end: policy.max_new_tokens is inclusive.
   f.config.policy.max_new_tokens = 8;
@@ -457,12 +457,12 @@ TEST_CASE("recorded completions: file, lines, tasks and lengths are checked befo
     seven += "\x01";
   REQUIRE(text.encode(seven).size() == 7);
   write(all + recorded_line("task", missing, seven));
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   f.config.policy.max_new_tokens = 7;
   f.refused_with({key, "line 4: the completion has 8 tokens, policy.max_new_tokens is 7: raise"});
   // Of another task: it is not played.
   write(all + recorded_line("task", "of_another_run", seven));
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
 }
 
 TEST_CASE("recorded completions by prompt alone do where prompts are known before") {
@@ -479,15 +479,15 @@ TEST_CASE("recorded completions by prompt alone do where prompts are known befor
     all += recorded_line("prompt", base::to_hex(base::xxh128(prompts.render(task, {}).text)), "x");
   }
   REQUIRE(base::write_file_atomic(f.config.policy.recorded, all));
-  CHECK(preflight(f.config, f.run(), f.how));
-  f.how = run_beginning::later;
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
+  f.beginning = run_beginning::later;
+  CHECK(preflight(f.config, f.run(), f.beginning));
   f.config.replay.exemplars = "bucket";
   f.refused_with({"3 of the run's 3 tasks", "alone does where replay.exemplars is none"});
-  f.how = run_beginning::fresh;
+  f.beginning = run_beginning::fresh;
   f.refused_with({"3 of the run's 3 tasks", "alone does where replay.exemplars is none"});
   f.config.replay.without_exemplars_share = 1;
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
 }
 
 TEST_CASE("stage sft learns on this machine, with as many ranks as are asked for") {
@@ -497,7 +497,7 @@ TEST_CASE("stage sft learns on this machine, with as many ranks as are asked for
   f.config.learner.ranks = 2;
   f.refused_with({"learner.ranks is 2 and learner.device is auto", "say cuda or cpu"});
   f.config.learner.device = "cpu";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   f.config.learner.hosts = "127.0.0.2,127.0.0.3";
   f.refused_with({"learner.hosts is '127.0.0.2,127.0.0.3'", "stage sft learns on this machine"});
   // A model that this machine can keep, and its ranks beside it cannot train.
@@ -516,7 +516,7 @@ TEST_CASE("hosts: what this machine can know of them, and what it need not have 
   f.config.learner.ranks = 2;
   f.config.learner.hosts = "127.0.0.2,127.0.0.3";
   f.config.actors.generator_host = "127.0.0.1";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   const std::string told = describe_hosts(f.config);
   CAPTURE(told);
   for (const char* line : {"control       here, 127.0.0.1", "rank 0        127.0.0.2",
@@ -526,7 +526,7 @@ TEST_CASE("hosts: what this machine can know of them, and what it need not have 
   f.config.cluster.launch = "no-such-launcher {host}";
   f.refused_with({"cluster.launch begins with 'no-such-launcher'"});
   missing_hardware missing;
-  CHECK(preflight(f.config, f.run(), f.how, &missing));
+  CHECK(preflight(f.config, f.run(), f.beginning, &missing));
   REQUIRE(missing.size() == 1);
   CHECK(test::contains(missing.front(), "no-such-launcher"));
   f.config.cluster.launch = "env {host}";
@@ -540,7 +540,7 @@ TEST_CASE("hosts: what this machine can know of them, and what it need not have 
   f.config.actors.generator_device = "cuda";
   f.refused_with({"generator on 127.0.0.2", "both with GPU 0", "actors.generator_gpu"});
   f.config.learner.device = f.config.actors.generator_device = "cpu";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   f.config.cluster.address = "0.0.0.0";
   f.refused_with({"0.0.0.0", "every address"});
   f.config.cluster.address = "127.0.0.1";
@@ -567,7 +567,7 @@ TEST_CASE("a GPU is needed where the role is, not where control is") {
   f.config.learner.hosts = "127.0.0.2,127.0.0.3";
   f.config.actors.generator_host = "127.0.0.4";
   f.config.learner.device = f.config.actors.generator_device = "cuda";
-  CHECK(preflight(f.config, f.run(), f.how));
+  CHECK(preflight(f.config, f.run(), f.beginning));
   CHECK(test::contains(describe_hosts(f.config), "rank 1        127.0.0.3, GPU 0"));
   f.config.learner.hosts = "127.0.0.2,127.0.0.1";
   f.refused_with({"learner.device is cuda", "/dev/nvidiactl"});

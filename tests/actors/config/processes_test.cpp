@@ -30,12 +30,12 @@ bool says(const texts& words, const std::string& word) {
 struct planned {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
   run_config config;
-  run_entrance entrance{4000, {"ipc:///hosts", "tcp://127.0.0.1:5000"}, "PUBLIC", "hush"};
+  run_admission admission{4000, {"ipc:///hosts", "tcp://127.0.0.1:5000"}, "PUBLIC", "hush"};
 
   std::vector<process_plan> plans(const texts& workers) const {
     std::vector<process_plan> all;
     const auto roles =
-        plan_roles(config, hosts_of_run(config).value(), {folder.path()}, entrance, workers);
+        plan_roles(config, hosts_of_run(config).value(), {folder.path()}, admission, workers);
     for (const role& one : roles.value()) {
       const auto made = one.plan({});
       all.insert(all.end(), made->begin(), made->end());
@@ -52,7 +52,7 @@ TEST_CASE("generators are as many as is said, on one host, each with a name and 
   f.config.env.evaluators = 0;
   f.config.actors.generators = 3;
   const auto roles = plan_roles(f.config, hosts_of_run(f.config).value(), {f.folder.path()},
-                                f.entrance, {"learner", "generator"})
+                                f.admission, {"learner", "generator"})
                          .value();
   REQUIRE(roles.size() == 3);
   CHECK(roles[1].name == "generator");

@@ -1,5 +1,5 @@
-// The dispatch actor between an evaluator host that speaks the protocol by hand and a replay actor
-// that only listens.
+// The dispatch actor between an evaluator host that speaks the protocol by hand and an orchestrator
+// actor that only listens.
 #include <algorithm>
 
 #include "actors/control/dispatching.hpp"

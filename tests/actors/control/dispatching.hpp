@@ -1,5 +1,5 @@
 // A dispatch actor for tests: between an evaluator host that speaks the protocol by hand and a
-// replay actor that only listens.
+// orchestrator actor that only listens.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ namespace quern::test {
 
 using namespace quern::actors;
 
-/// What the replay actor was told. Thread-safe.
+/// What the orchestrator actor was told. Thread-safe.
 class told {
  public:
   void withdrawn(const jobs_withdrawn& news) {
@@ -53,7 +53,7 @@ class told {
   std::vector<sample_verdict> verdicts_;
 };
 
-inline replay_ref::behavior_type listener(replay_ref::pointer, told* ears) {
+inline orchestrator_ref::behavior_type listener(orchestrator_ref::pointer, told* ears) {
   const auto nobody = [] { return caf::make_error(caf::sec::runtime_error, "nobody joins here"); };
   return {
       [=](const hello&, const generator_ref&) -> caf::result<welcome> { return nobody(); },
@@ -110,8 +110,8 @@ struct dispatching {
       : config(std::move(of)) {
     tasks.emplace(task_book::make(config).value());
     const auto sink = std::make_shared<dispatch_sink>();
-    sink->replay = self.system().spawn(listener, &ears);
-    self.owns(sink->replay);
+    sink->orchestrator = self.system().spawn(listener, &ears);
+    self.owns(sink->orchestrator);
     dispatch_setup setup{&config, &*tasks, std::move(device_class), 1, {}};
     setup.gateway.endpoints = {"ipc://" + (folder.path() / "hosts").string()};
     setup.gateway.incarnation = 1;

@@ -28,7 +28,7 @@ finished_step step_of(weights_version version, std::int64_t ok, std::int64_t wro
     step.results.add("wrong_value", 0);
   for (std::int64_t i = 0; i < ok + wrong; ++i)
     step.form.add(i / 2, 10 * (i + 1), i == 0, i < ok ? 0.5 : 0);
-  step.queues = {.tokens = 3, .room = 1, .verdict = 2, .group = 4, .step = 8, .scouts = 5};
+  step.queues = {.tokens = 3, .room = 1, .verdict = 2, .group = 4, .step = 8, .seed_variants = 5};
   step.learner = R"({"tokens": 12})";
   return step;
 }

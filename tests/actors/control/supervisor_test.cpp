@@ -44,19 +44,20 @@ struct supervised {
 
   std::shared_ptr<device_board> board = std::make_shared<device_board>();
 
-  using make_replay = std::function<replay_ref(caf::actor_system&)>;
+  using make_orchestrator = std::function<orchestrator_ref(caf::actor_system&)>;
 
   explicit supervised(std::vector<process_plan> plans, plural_limits evaluators = {},
-                      const make_replay& replay = {}, const std::string& hosts_join_at = "") {
+                      const make_orchestrator& orchestrator = {},
+                      const std::string& hosts_join_at = "") {
     supervisor_setup setup;
     setup.hosts_join_at = hosts_join_at;
     setup.evaluators = evaluators;
     setup.board = board;
     setup.roles = roles_of(std::move(plans));
-    setup.replay = std::make_shared<replay_ref>();
-    if (replay) {
-      *setup.replay = replay(self.system());
-      self.owns(*setup.replay);
+    setup.orchestrator = std::make_shared<orchestrator_ref>();
+    if (orchestrator) {
+      *setup.orchestrator = orchestrator(self.system());
+      self.owns(*setup.orchestrator);
     }
     setup.end = end;
     supervisor = spawn_supervisor(self.system(), setup);
@@ -123,10 +124,11 @@ constexpr const char* sleeper = "echo began; exec sleep 600";
 
 namespace {
 
-/// A replay actor that is told when to look at what came to it, as one that waits for run.db until
-/// then: a hello of start 1, and checks.
-replay_ref::behavior_type late(replay_ref::pointer self, std::shared_ptr<std::promise<void>> asked,
-                               std::shared_future<void> free) {
+/// An orchestrator actor that is told when to look at what came to it, as one that waits for run.db
+/// until then: a hello of start 1, and checks.
+orchestrator_ref::behavior_type late(orchestrator_ref::pointer self,
+                                     std::shared_ptr<std::promise<void>> asked,
+                                     std::shared_future<void> free) {
   const auto nobody = [] { return caf::make_error(caf::sec::runtime_error, "nobody joins here"); };
   return {
       [=](const hello&, const generator_ref&) -> caf::result<welcome> { return nobody(); },
@@ -353,7 +355,7 @@ TEST_CASE(
   supervisor_setup setup;
   const std::string text = "trap 'echo asked; exit 0' TERM; while true; do sleep 0.05; done";
   setup.roles = roles_of({script("learner", text, folder.path() / "log")});
-  setup.replay = std::make_shared<replay_ref>();
+  setup.orchestrator = std::make_shared<orchestrator_ref>();
   setup.end = std::make_shared<std::promise<run_end>>();
   const auto supervisor = spawn_supervisor(self.system(), setup);
   self.owns(supervisor);

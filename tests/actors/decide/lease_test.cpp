@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "actors/decide/evaluation_desk.hpp"
+#include "actors/decide/evaluation_scheduler.hpp"
 #include "actors/decide/lease_book.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
@@ -20,8 +20,8 @@ lease_book book(incarnation_id incarnation = 1) {
   return {incarnation, {some_retries, 10_s}};
 }
 
-evaluation_desk usual_desk() {
-  return {1, evaluation_desk::limits({some_retries, 60_s})};
+evaluation_scheduler usual_scheduler() {
+  return {1, evaluation_scheduler::limits({some_retries, 60_s})};
 }
 
 TEST_CASE("no cause takes more evaluations of a sample than are asked for") {
@@ -246,109 +246,109 @@ TEST_CASE("any order of calls: one holder, one counted result, attempts that onl
   }
 }
 
-TEST_CASE("the desk queues what was lost in front, and re-checks elsewhere") {
-  auto desk = usual_desk();
+TEST_CASE("the scheduler queues what was lost in front, and re-checks elsewhere") {
+  auto scheduler = usual_scheduler();
   for (session_id h : {1, 2}) {
-    REQUIRE(desk.host_joined(h, {{"cpp"}, {{0, "c", 1}}}));
-    REQUIRE(desk.credit({h, 0}, 1));
+    REQUIRE(scheduler.host_joined(h, {{"cpp"}, {{0, "c", 1}}}));
+    REQUIRE(scheduler.credit({h, 0}, 1));
   }
   for (sample_id s = 1; s <= 4; ++s)
-    REQUIRE(desk.submit({s, "cpp", "c", {}}));
-  const auto first = desk.next(0);
-  const auto second = desk.next(0);
+    REQUIRE(scheduler.submit({s, "cpp", "c", {}}));
+  const auto first = scheduler.next(0);
+  const auto second = scheduler.next(0);
   REQUIRE(first);
   REQUIRE(second);
-  CHECK_FALSE(desk.next(0));
+  CHECK_FALSE(scheduler.next(0));
   const auto result =
-      desk.verdict(first->device.session, first->held.id, env::verdict_kind::unconfirmed, 1);
+      scheduler.verdict(first->device.session, first->held.id, env::verdict_kind::unconfirmed, 1);
   CHECK(result.outcome == lease_outcome::retry);
   // Both devices are free again: the re-check goes first, to the other one.
-  REQUIRE(desk.credit(first->device, 2));
-  REQUIRE(desk.credit(second->device, 2));
-  const auto again = desk.next(2);
+  REQUIRE(scheduler.credit(first->device, 2));
+  REQUIRE(scheduler.credit(second->device, 2));
+  const auto again = scheduler.next(2);
   REQUIRE(again);
   CHECK(again->held.sample == first->held.sample);
   CHECK(again->held.attempt == 2);
   CHECK(again->recheck);
   CHECK(again->device.session != first->device.session);
-  const auto lost = desk.host_lost(second->device.session, 3);
+  const auto lost = scheduler.host_lost(second->device.session, 3);
   CHECK(lost.size() == 2);
-  CHECK_FALSE(desk.idle());
+  CHECK_FALSE(scheduler.idle());
   CHECK(retry_cause_of(env::verdict_kind::wrong_value) == std::nullopt);
 }
 
 TEST_CASE("what no host can run is dropped at once, and has no result that counts") {
   for (const auto kind : {env::verdict_kind::unsupported, env::verdict_kind::wrong_value}) {
-    auto desk = usual_desk();
-    REQUIRE(desk.host_joined(1, {{"cpp"}, {{0, "c", 1}}}));
-    REQUIRE(desk.credit({1, 0}, 1));
-    REQUIRE(desk.submit({7, "cpp", "c", {}}));
-    const auto order = desk.next(0);
+    auto scheduler = usual_scheduler();
+    REQUIRE(scheduler.host_joined(1, {{"cpp"}, {{0, "c", 1}}}));
+    REQUIRE(scheduler.credit({1, 0}, 1));
+    REQUIRE(scheduler.submit({7, "cpp", "c", {}}));
+    const auto order = scheduler.next(0);
     REQUIRE(order);
-    const auto result = desk.verdict(1, order->held.id, kind, 1);
+    const auto result = scheduler.verdict(1, order->held.id, kind, 1);
     const bool counts = kind == env::verdict_kind::wrong_value;
     CHECK(result.outcome == (counts ? lease_outcome::accepted : lease_outcome::exhausted));
     if (!counts) CHECK(to_string(result.cause) == "unsupported");
-    desk.committed(order->held.id);
-    CHECK(desk.idle());
+    scheduler.committed(order->held.id);
+    CHECK(scheduler.idle());
   }
 }
 
 TEST_CASE("what waits is withdrawn, what a host holds is not, until it comes back") {
-  auto desk = usual_desk();
-  REQUIRE(desk.host_joined(1, {{"cpp"}, {{0, "c", 2}}}));
-  REQUIRE(desk.credit({1, 0}, 2));
+  auto scheduler = usual_scheduler();
+  REQUIRE(scheduler.host_joined(1, {{"cpp"}, {{0, "c", 2}}}));
+  REQUIRE(scheduler.credit({1, 0}, 2));
   for (sample_id s = 1; s <= 5; ++s)
-    REQUIRE(desk.submit({s, "cpp", "c", {}}));
-  const auto first = desk.next(0), second = desk.next(0);
+    REQUIRE(scheduler.submit({s, "cpp", "c", {}}));
+  const auto first = scheduler.next(0), second = scheduler.next(0);
   REQUIRE(first);
   REQUIRE(second);
-  CHECK(desk.withdraw_waiting() == std::vector<sample_id>{3, 4, 5});
-  CHECK(desk.withdraw_waiting().empty());
-  CHECK(desk.queue().waiting() == 0);
-  CHECK(desk.leases().jobs() == 2);
-  REQUIRE(desk.credit({1, 0}, 3));
-  CHECK_FALSE(desk.next(0));
+  CHECK(scheduler.withdraw_waiting() == std::vector<sample_id>{3, 4, 5});
+  CHECK(scheduler.withdraw_waiting().empty());
+  CHECK(scheduler.queue().waiting() == 0);
+  CHECK(scheduler.leases().jobs() == 2);
+  REQUIRE(scheduler.credit({1, 0}, 3));
+  CHECK_FALSE(scheduler.next(0));
   // One is judged, the other could not be: it would be measured again, and is withdrawn instead.
-  CHECK(desk.verdict(1, first->held.id, env::verdict_kind::ok, 1).outcome ==
+  CHECK(scheduler.verdict(1, first->held.id, env::verdict_kind::ok, 1).outcome ==
         lease_outcome::accepted);
-  CHECK(desk.failed(1, second->held.id, 1).outcome == lease_outcome::retry);
-  CHECK(desk.withdraw_waiting() == std::vector<sample_id>{second->held.sample});
-  desk.committed(first->held.id);
-  CHECK(desk.idle());
+  CHECK(scheduler.failed(1, second->held.id, 1).outcome == lease_outcome::retry);
+  CHECK(scheduler.withdraw_waiting() == std::vector<sample_id>{second->held.sample});
+  scheduler.committed(first->held.id);
+  CHECK(scheduler.idle());
   // As new ones they may come again.
   for (sample_id s = 2; s <= 5; ++s)
-    REQUIRE(desk.submit({s, "cpp", "c", {}}));
-  CHECK(desk.next(2));
+    REQUIRE(scheduler.submit({s, "cpp", "c", {}}));
+  CHECK(scheduler.next(2));
 }
 
 /// Hosts that are sick in turn: all jobs fail at once on those that `is_sick` names at a time.
 /// Returns how many jobs were exhausted.
 template <class Sick>
 int judged_while_sick(int hosts, int jobs, int attempts, nanoseconds_t until, Sick is_sick) {
-  const evaluation_desk::limits bounds({retry_limits::within(attempts), 60_s});
-  evaluation_desk desk(1, bounds);
+  const evaluation_scheduler::limits bounds({retry_limits::within(attempts), 60_s});
+  evaluation_scheduler scheduler(1, bounds);
   std::vector<std::int64_t> credit(static_cast<std::size_t>(hosts), 1);
   for (int h = 1; h <= hosts; ++h) {
-    REQUIRE(desk.host_joined(static_cast<session_id>(h), {{"cpp"}, {{0, "c", 1}}}));
-    REQUIRE(desk.credit({static_cast<session_id>(h), 0}, 1));
+    REQUIRE(scheduler.host_joined(static_cast<session_id>(h), {{"cpp"}, {{0, "c", 1}}}));
+    REQUIRE(scheduler.credit({static_cast<session_id>(h), 0}, 1));
   }
   for (sample_id s = 1; s <= jobs; ++s)
-    REQUIRE(desk.submit({s, "cpp", "c", {}}));
+    REQUIRE(scheduler.submit({s, "cpp", "c", {}}));
   int exhausted = 0;
   for (nanoseconds_t now = 0; now < until; now += 10'000'000) {
-    while (const auto order = desk.next(now)) {
+    while (const auto order = scheduler.next(now)) {
       const auto host = order->device.session;
       const auto result = is_sick(host, now)
-                              ? desk.failed(host, order->held.id, now)
-                              : desk.verdict(host, order->held.id, env::verdict_kind::ok, now);
+                              ? scheduler.failed(host, order->held.id, now)
+                              : scheduler.verdict(host, order->held.id, env::verdict_kind::ok, now);
       exhausted += result.outcome == lease_outcome::exhausted ? 1 : 0;
-      desk.committed(order->held.id);
-      REQUIRE(desk.credit(order->device, ++credit[host - 1]));
-      if (desk.idle()) return exhausted;
+      scheduler.committed(order->held.id);
+      REQUIRE(scheduler.credit(order->device, ++credit[host - 1]));
+      if (scheduler.idle()) return exhausted;
     }
   }
-  CHECK(desk.idle());
+  CHECK(scheduler.idle());
   return exhausted;
 }
 
@@ -365,46 +365,46 @@ TEST_CASE("a disk that is full for 20 s uses no job's attempts up, on one host o
 }
 
 TEST_CASE("what failed on one host is tried at once on another, and only there") {
-  auto desk = usual_desk();
+  auto scheduler = usual_scheduler();
   for (session_id h : {1, 2}) {
-    REQUIRE(desk.host_joined(h, {{"cpp"}, {{0, "c", 2}}}));
+    REQUIRE(scheduler.host_joined(h, {{"cpp"}, {{0, "c", 2}}}));
   }
-  REQUIRE(desk.credit({1, 0}, 2));
-  REQUIRE(desk.submit({7, "cpp", "c", {}}));
-  const auto first = desk.next(0);
+  REQUIRE(scheduler.credit({1, 0}, 2));
+  REQUIRE(scheduler.submit({7, "cpp", "c", {}}));
+  const auto first = scheduler.next(0);
   REQUIRE(first);
-  CHECK(desk.failed(1, first->held.id, 1_s).outcome == lease_outcome::retry);
-  CHECK(desk.pausing() == 0);
+  CHECK(scheduler.failed(1, first->held.id, 1_s).outcome == lease_outcome::retry);
+  CHECK(scheduler.pausing() == 0);
   // The one that failed asks for more; the job waits for the other.
-  CHECK_FALSE(desk.next(1_s));
-  REQUIRE(desk.credit({2, 0}, 1));
-  const auto second = desk.next(1_s);
+  CHECK_FALSE(scheduler.next(1_s));
+  REQUIRE(scheduler.credit({2, 0}, 1));
+  const auto second = scheduler.next(1_s);
   REQUIRE(second);
   CHECK(second->device.session == 2);
-  // Both have failed: now it waits, and the wait is a deadline of the desk.
-  CHECK(desk.failed(2, second->held.id, 2_s).outcome == lease_outcome::retry);
-  CHECK(desk.pausing() == 1);
-  CHECK_FALSE(desk.next(2_s));
-  const auto due = desk.next_deadline();
+  // Both have failed: now it waits, and the wait is a deadline of the scheduler.
+  CHECK(scheduler.failed(2, second->held.id, 2_s).outcome == lease_outcome::retry);
+  CHECK(scheduler.pausing() == 1);
+  CHECK_FALSE(scheduler.next(2_s));
+  const auto due = scheduler.next_deadline();
   REQUIRE(due);
   CHECK(*due > 2_s);
-  const auto third = desk.next(*due);
+  const auto third = scheduler.next(*due);
   REQUIRE(third);
   CHECK(third->device.session == 1);
   // Noise is no fault of the host's: the job is at hand at once.
-  CHECK(desk.verdict(1, third->held.id, env::verdict_kind::noisy, *due).outcome ==
+  CHECK(scheduler.verdict(1, third->held.id, env::verdict_kind::noisy, *due).outcome ==
         lease_outcome::retry);
-  CHECK(desk.pausing() == 0);
+  CHECK(scheduler.pausing() == 0);
   // A pausing job is cancelled like any other.
-  REQUIRE(desk.credit({2, 0}, 2));
-  const auto fourth = desk.next(*due);
+  REQUIRE(scheduler.credit({2, 0}, 2));
+  const auto fourth = scheduler.next(*due);
   REQUIRE(fourth);
-  CHECK(desk.failed(2, fourth->held.id, *due).outcome == lease_outcome::retry);
-  CHECK(desk.pausing() == 1);
-  CHECK_FALSE(desk.cancel(7));
-  CHECK(desk.pausing() == 0);
-  CHECK(desk.idle());
-  CHECK_FALSE(desk.next_deadline());
+  CHECK(scheduler.failed(2, fourth->held.id, *due).outcome == lease_outcome::retry);
+  CHECK(scheduler.pausing() == 1);
+  CHECK_FALSE(scheduler.cancel(7));
+  CHECK(scheduler.pausing() == 0);
+  CHECK(scheduler.idle());
+  CHECK_FALSE(scheduler.next_deadline());
 }
 
 TEST_CASE("pauses grow fourfold and add up to what they are to outlast") {
@@ -450,73 +450,73 @@ TEST_CASE("returned too late is late") {
   CHECK(leases.give_back(held->id, 100, 10_s).outcome == lease_outcome::late);
 }
 
-TEST_CASE("the desk lets another device bear out a claim, once, and takes it as it is alone") {
-  auto desk = usual_desk();
-  REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
-  REQUIRE(desk.credit({1, 0}, 1));
-  REQUIRE(desk.submit({7, "cuda", "c", {}}));
-  const auto first = desk.next(0);
+TEST_CASE("the scheduler lets another device bear out a claim, once, and takes it as it is alone") {
+  auto scheduler = usual_scheduler();
+  REQUIRE(scheduler.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
+  REQUIRE(scheduler.credit({1, 0}, 1));
+  REQUIRE(scheduler.submit({7, "cuda", "c", {}}));
+  const auto first = scheduler.next(0);
   REQUIRE(first);
   CHECK(first->claim_e2 == 0);
-  auto result = desk.claimed(1, first->held.id, 812, 1);
+  auto result = scheduler.claimed(1, first->held.id, 812, 1);
   CHECK(result.outcome == lease_outcome::retry);
   CHECK(result.attempt == 1);
-  desk.committed(first->held.id);
-  REQUIRE(desk.credit({1, 0}, 2));
-  CHECK_FALSE(desk.next(2));  // not where it was made
-  REQUIRE(desk.credit({1, 1}, 1));
-  const auto second = desk.next(3);
+  scheduler.committed(first->held.id);
+  REQUIRE(scheduler.credit({1, 0}, 2));
+  CHECK_FALSE(scheduler.next(2));  // not where it was made
+  REQUIRE(scheduler.credit({1, 1}, 1));
+  const auto second = scheduler.next(3);
   REQUIRE(second);
   CHECK(second->device == device_key{1, 1});
   CHECK(second->recheck);
   CHECK(second->claim_e2 == 812);
   CHECK(second->held.attempt == 2);
   // A host that does not know what a claim is to be compared with makes one anew: it counts.
-  CHECK(desk.claimed(1, second->held.id, 820, 4).outcome == lease_outcome::accepted);
-  CHECK(desk.idle());
+  CHECK(scheduler.claimed(1, second->held.id, 820, 4).outcome == lease_outcome::accepted);
+  CHECK(scheduler.idle());
 
-  REQUIRE(desk.submit({8, "cuda", "c", {}}));
-  desk.device_out({1, 1}, true);
-  const auto alone = desk.next(5);
+  REQUIRE(scheduler.submit({8, "cuda", "c", {}}));
+  scheduler.device_out({1, 1}, true);
+  const auto alone = scheduler.next(5);
   REQUIRE(alone);
   CHECK(alone->device == device_key{1, 0});
-  CHECK(desk.claimed(1, alone->held.id, 812, 6).outcome == lease_outcome::accepted);
+  CHECK(scheduler.claimed(1, alone->held.id, 812, 6).outcome == lease_outcome::accepted);
 }
 
 TEST_CASE("a claim that noise kept from being borne out still goes to another device") {
-  auto desk = usual_desk();
-  REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 4}, {1, "c", 4}}}));
-  REQUIRE(desk.credit({1, 0}, 1));
-  REQUIRE(desk.submit({7, "cuda", "c", {}}));
-  const auto first = desk.next(0);
+  auto scheduler = usual_scheduler();
+  REQUIRE(scheduler.host_joined(1, {{"cuda"}, {{0, "c", 4}, {1, "c", 4}}}));
+  REQUIRE(scheduler.credit({1, 0}, 1));
+  REQUIRE(scheduler.submit({7, "cuda", "c", {}}));
+  const auto first = scheduler.next(0);
   REQUIRE(first);
-  CHECK(desk.claimed(1, first->held.id, 812, 1).outcome == lease_outcome::retry);
-  REQUIRE(desk.credit({1, 0}, 4));
-  REQUIRE(desk.credit({1, 1}, 1));
-  auto again = desk.next(2);
+  CHECK(scheduler.claimed(1, first->held.id, 812, 1).outcome == lease_outcome::retry);
+  REQUIRE(scheduler.credit({1, 0}, 4));
+  REQUIRE(scheduler.credit({1, 1}, 1));
+  auto again = scheduler.next(2);
   REQUIRE(again);
-  CHECK(desk.verdict(1, again->held.id, env::verdict_kind::noisy, 3).outcome ==
+  CHECK(scheduler.verdict(1, again->held.id, env::verdict_kind::noisy, 3).outcome ==
         lease_outcome::retry);
-  CHECK_FALSE(desk.next(4));
-  REQUIRE(desk.credit({1, 1}, 2));
-  again = desk.next(5);
+  CHECK_FALSE(scheduler.next(4));
+  REQUIRE(scheduler.credit({1, 1}, 2));
+  again = scheduler.next(5);
   REQUIRE(again);
   CHECK(again->device == device_key{1, 1});
   CHECK(again->claim_e2 == 812);
 }
 
-TEST_CASE("the desk gives a returned job to another device, as the same attempt") {
-  auto desk = usual_desk();
-  REQUIRE(desk.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
-  REQUIRE(desk.credit({1, 0}, 1));
-  REQUIRE(desk.submit({7, "cuda", "c", {}}));
-  const auto first = desk.next(0);
+TEST_CASE("the scheduler gives a returned job to another device, as the same attempt") {
+  auto scheduler = usual_scheduler();
+  REQUIRE(scheduler.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
+  REQUIRE(scheduler.credit({1, 0}, 1));
+  REQUIRE(scheduler.submit({7, "cuda", "c", {}}));
+  const auto first = scheduler.next(0);
   REQUIRE(first);
-  desk.device_out({1, 0}, true);
-  CHECK(desk.returned(1, first->held.id, 1).outcome == lease_outcome::returned);
-  CHECK_FALSE(desk.next(2));
-  REQUIRE(desk.credit({1, 1}, 1));
-  const auto second = desk.next(3);
+  scheduler.device_out({1, 0}, true);
+  CHECK(scheduler.returned(1, first->held.id, 1).outcome == lease_outcome::returned);
+  CHECK_FALSE(scheduler.next(2));
+  REQUIRE(scheduler.credit({1, 1}, 1));
+  const auto second = scheduler.next(3);
   REQUIRE(second);
   CHECK(second->device == device_key{1, 1});
   CHECK(second->held.attempt == 1);

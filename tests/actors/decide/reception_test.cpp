@@ -15,15 +15,15 @@ TEST_CASE("secrets are 128 bits and no two are alike") {
 }
 
 TEST_CASE("only processes of the run, its build and its configuration are let in") {
-  const reception desk("build 1", {7, 8}, "secret");
+  const reception rules("build 1", {7, 8}, "secret");
   hello from;
   from.role = "generator";
   from.build = "build 1";
   from.config = {7, 8};
   from.secret = "secret";
-  CHECK(desk.admit(from));
+  CHECK(rules.admit(from));
   const auto refused = [&](const hello& who, std::string_view part) {
-    const auto result = desk.admit(who);
+    const auto result = rules.admit(who);
     REQUIRE_FALSE(result);
     CAPTURE(result.error().message);
     CHECK(contains(result.error().message, part));
@@ -31,11 +31,11 @@ TEST_CASE("only processes of the run, its build and its configuration are let in
     return result.error().message;
   };
   for (const char* wrong : {"", "secre", "secret ", "secreT", "Secret"}) {
-    hello stranger = from;
-    stranger.secret = wrong;
+    hello unadmitted = from;
+    unadmitted.secret = wrong;
     // Whatever else he says, he learns nothing of the run.
-    stranger.build = "build 2";
-    CHECK_FALSE(contains(refused(stranger, "does not know the secret"), "build"));
+    unadmitted.build = "build 2";
+    CHECK_FALSE(contains(refused(unadmitted, "does not know the secret"), "build"));
   }
   hello old = from;
   old.build = "build 2";

@@ -49,7 +49,7 @@ TEST_CASE("what is not answered is told with phase, version, the seconds waited 
   one.watch.sent(learner_work::load, 7);
   const auto loading = one.pass(1000);
   REQUIRE(loading);
-  CHECK(loading->what == learner_work::load);
+  CHECK(loading->work == learner_work::load);
   CHECK(loading->waited == 100_s);
   CHECK(test::contains(loading->text(), "version 7, after loading 100.0 s; the limit is 100.0 s"));
   one.watch.answered(learner_work::load, 7);
@@ -100,7 +100,7 @@ TEST_CASE("a checkpoint and a step are awaited side by side") {
   one.watch.sent(learner_work::step, 5);
   const auto late = one.pass(1000);
   REQUIRE(late);
-  CHECK(late->what == learner_work::checkpoint);
+  CHECK(late->work == learner_work::checkpoint);
   CHECK(late->waited == 50_s);
 }
 

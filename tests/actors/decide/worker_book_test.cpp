@@ -91,7 +91,7 @@ TEST_CASE("what a lost generator was asked for and did not send is made again") 
   const lost_worker lost = w.book.gone(1);
   CHECK(lost.was == lost_worker::kind::generator);
   CHECK(lost.samples == std::vector<sample_id>{1, 3, 4});
-  CHECK(w.book.gone(1).was == lost_worker::kind::stranger);
+  CHECK(w.book.gone(1).was == lost_worker::kind::not_admitted);
   CHECK_FALSE(w.book.on_installed(1, workers::weights(5)).known);
 }
 
@@ -159,8 +159,8 @@ TEST_CASE("the learner is lost as a whole, and generators with its weights go, t
   CHECK_FALSE(w.book.first_rank());
   CHECK(w.book.offer(4).free_groups == 0);
   // Those that were sent away are nobody when they end.
-  CHECK(w.book.gone(11).was == lost_worker::kind::stranger);
-  CHECK(w.book.gone(1).was == lost_worker::kind::stranger);
+  CHECK(w.book.gone(11).was == lost_worker::kind::not_admitted);
+  CHECK(w.book.gone(1).was == lost_worker::kind::not_admitted);
   w.book.incarnation_began(3);
   w.book.rank_came(21, 0, 3);
   w.book.learner_is_ready(3);

@@ -322,7 +322,7 @@ TEST_CASE("CURVE: listed hosts work, others never get in") {
   run_fixture run;
   const auto gateway_keys = *env::make_curve_keys();
   const auto friendly = *env::make_curve_keys();
-  const auto stranger = *env::make_curve_keys();
+  const auto unadmitted = *env::make_curve_keys();
   gateway_options options;
   options.endpoints = {"tcp://127.0.0.1:*"};
   options.incarnation = 1;
@@ -335,14 +335,14 @@ TEST_CASE("CURVE: listed hosts work, others never get in") {
   REQUIRE(run.open(options));
   const auto endpoint = run.door().endpoints().at(0);
   auto bad = host_at(endpoint);
-  bad.keys = env::host_keys{stranger, gateway_keys.public_key};
+  bad.keys = env::host_keys{unadmitted, gateway_keys.public_key};
   bad.patience_ns = 500'000'000;
   {
     threaded_host host(bad);
     host.join();
     REQUIRE_FALSE(host.result);
     CHECK(host.result.error().code == base::errc::unavailable);
-    CHECK(test::contains(host.result.error().message, stranger.public_key));
+    CHECK(test::contains(host.result.error().message, unadmitted.public_key));
     CHECK(test::contains(host.result.error().message, "env.hosts"));
   }
   CHECK(run.joined.empty());
@@ -395,9 +395,9 @@ TEST_CASE("a wrong port, a wrong key of the run and a silent listener each name 
   REQUIRE(::bind(silent, reinterpret_cast<const sockaddr*>(&where), size) == 0);
   REQUIRE(::listen(silent, 8) == 0);
   REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&where), &size) == 0);
-  const std::string stranger = why_not(fmt::format("tcp://127.0.0.1:{}", ntohs(where.sin_port)),
-                                       {friendly, gateway_keys.public_key});
-  CHECK(test::contains(stranger, "accepts connections and says nothing"));
+  const std::string unadmitted = why_not(fmt::format("tcp://127.0.0.1:{}", ntohs(where.sin_port)),
+                                         {friendly, gateway_keys.public_key});
+  CHECK(test::contains(unadmitted, "accepts connections and says nothing"));
   ::close(silent);
 }
 

@@ -1,4 +1,5 @@
-// A run's dispatching side for tests: a desk behind a gateway, committing at once or when told.
+// A run's dispatching side for tests: a scheduler behind a gateway, committing at once or when
+// told.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/decide/evaluation_desk.hpp"
+#include "actors/decide/evaluation_scheduler.hpp"
 #include "actors/gateway.hpp"
 #include "base/clock.hpp"
 #include "base/hash.hpp"
@@ -19,7 +20,7 @@ namespace quern::actors::test {
 class run_fixture final : public gateway_events {
  public:
   explicit run_fixture(incarnation_id incarnation = 1, nanoseconds_t lease_ns = 20'000'000'000)
-      : desk_(incarnation, limits(lease_ns)) {}
+      : scheduler_(incarnation, limits(lease_ns)) {}
 
   base::status open(gateway_options options) {
     const std::lock_guard lock(mutex_);  // hosts may come before `start` has returned
@@ -33,7 +34,7 @@ class run_fixture final : public gateway_events {
               const std::string& lane = "cpp") {
     const std::lock_guard lock(mutex_);
     lanes_[sample] = lane;
-    (void)desk_.submit({sample, lane, of_class, {}});
+    (void)scheduler_.submit({sample, lane, of_class, {}});
     send_jobs();
   }
   /// Waits, up to a minute, until `so_far` (called under the lock) is true.
@@ -64,7 +65,7 @@ class run_fixture final : public gateway_events {
   std::map<sample_id, device_key> sent_to;  ///< the device of each sample's last job
 
   void commit(session_id session, lease_id lease) {
-    desk_.committed(lease);
+    scheduler_.committed(lease);
     gateway_->acknowledge(session, lease, true);
   }
 
@@ -75,27 +76,27 @@ class run_fixture final : public gateway_events {
       offer.devices.push_back({d.id, d.device_class, d.slots, d.lanes});
     device_class = offer.devices.at(0).device_class;
     hello = from;
-    (void)desk_.host_joined(session, offer);
+    (void)scheduler_.host_joined(session, offer);
     joined.push_back(session);
     changed_.notify_all();
   }
   void credit(session_id session, std::int64_t device, std::int64_t granted) override {
     const std::lock_guard lock(mutex_);
-    (void)desk_.credit({session, device}, granted);
+    (void)scheduler_.credit({session, device}, granted);
     send_jobs();
   }
   void verdict(session_id session, lease_id lease, const std::string& text) override {
     const std::lock_guard lock(mutex_);
-    settle(session, lease, desk_.verdict(session, lease, env::verdict_kind::ok, clock_.now_ns()),
-           text);
+    settle(session, lease,
+           scheduler_.verdict(session, lease, env::verdict_kind::ok, clock_.now_ns()), text);
   }
   void failed(session_id session, lease_id lease, const std::string& reason) override {
     const std::lock_guard lock(mutex_);
-    settle(session, lease, desk_.failed(session, lease, clock_.now_ns()), reason);
+    settle(session, lease, scheduler_.failed(session, lease, clock_.now_ns()), reason);
   }
   void returned(session_id session, lease_id lease, const std::string& reason) override {
     const std::lock_guard lock(mutex_);
-    settle(session, lease, desk_.returned(session, lease, clock_.now_ns()), reason);
+    settle(session, lease, scheduler_.returned(session, lease, clock_.now_ns()), reason);
   }
   void quarantined(session_id session,
                    const std::vector<env::quarantined_device>& devices) override {
@@ -104,26 +105,26 @@ class run_fixture final : public gateway_events {
     for (const std::int64_t device : {0, 1}) {
       const bool out = std::any_of(devices.begin(), devices.end(),
                                    [&](const auto& one) { return one.device == device; });
-      desk_.device_out({session, device}, out);
+      scheduler_.device_out({session, device}, out);
     }
     send_jobs();
   }
   void host_draining(session_id session) override {
     const std::lock_guard lock(mutex_);
-    desk_.host_draining(session);
+    scheduler_.host_draining(session);
     draining.insert(session);
     changed_.notify_all();
   }
   void host_lost(session_id session, const std::string& why) override {
     const std::lock_guard lock(mutex_);
-    (void)desk_.host_lost(session, clock_.now_ns());
+    (void)scheduler_.host_lost(session, clock_.now_ns());
     lost[session] = why;
     send_jobs();
     changed_.notify_all();
   }
   void host_left(session_id session, const std::string& why) override {
     const std::lock_guard lock(mutex_);
-    for (const lease_result& result : desk_.host_left(session, clock_.now_ns()))
+    for (const lease_result& result : scheduler_.host_left(session, clock_.now_ns()))
       given_back.push_back(result);
     lost[session] = why;
     send_jobs();
@@ -138,8 +139,8 @@ class run_fixture final : public gateway_events {
   }
 
  private:
-  static evaluation_desk::limits limits(nanoseconds_t lease_ns) {
-    evaluation_desk::limits bounds({{2, 3, 1, 1}, lease_ns});
+  static evaluation_scheduler::limits limits(nanoseconds_t lease_ns) {
+    evaluation_scheduler::limits bounds({{2, 3, 1, 1}, lease_ns});
     bounds.pause.patience_ns = 0;
     return bounds;
   }
@@ -163,7 +164,7 @@ class run_fixture final : public gateway_events {
     changed_.notify_all();
   }
   void send_jobs() {
-    while (const auto order = desk_.next(clock_.now_ns())) {
+    while (const auto order = scheduler_.next(clock_.now_ns())) {
       holder[order->held.sample] = order->device.session;
       sent_to[order->held.sample] = order->device;
       env::job_message job = terms;
@@ -186,7 +187,7 @@ class run_fixture final : public gateway_events {
   std::map<sample_id, std::string> lanes_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  evaluation_desk desk_;
+  evaluation_scheduler scheduler_;
   std::unique_ptr<gateway> gateway_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 using quern::sim::scenario;
 using quern::sim::simulate;
 
-/// QUERN_SIM_SCHEDULES asks for another number; tools/bench_sim runs 100,000.
+/// QUERN_SIM_SCHEDULES asks for another number; tools/benchmarks/bench_sim runs 100,000.
 std::int64_t schedules() {
   const char* asked = std::getenv("QUERN_SIM_SCHEDULES");
   return asked != nullptr ? std::strtoll(asked, nullptr, 10) : 3000;

@@ -38,7 +38,7 @@ struct told {
   }
 };
 
-replay_ref::behavior_type listener(replay_ref::pointer, told* ears, welcome start) {
+orchestrator_ref::behavior_type listener(orchestrator_ref::pointer, told* ears, welcome start) {
   return {
       [=](const hello&, const generator_ref&) -> caf::result<welcome> { return start; },
       [=](const hello&, const learner_ref& who) -> caf::result<welcome> {

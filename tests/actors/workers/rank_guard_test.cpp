@@ -116,12 +116,12 @@ TEST_CASE(
   const auto folder = base::temp_folder::make().value();
   const auto stuck = in_child([&] {
     const std::string place = "unix:" + (folder.path() / "m").string();
-    std::shared_ptr<policy::meeting> other;
+    std::shared_ptr<policy::rendezvous> other;
     std::jthread joining([&] {
-      if (auto joined = policy::meeting::join({place, 1, 2, {60_s, 1_s, 2_s}}))
+      if (auto joined = policy::rendezvous::join({place, 1, 2, {60_s, 1_s, 2_s}}))
         other = std::move(*joined);
     });
-    const auto own = policy::meeting::join({place, 0, 2, {60_s, 1_s, 2_s}});
+    const auto own = policy::rendezvous::join({place, 0, 2, {60_s, 1_s, 2_s}});
     joining.join();
     if (!own || !other) ::_exit(99);
     const auto guard = std::make_shared<rank_guard>(*own);

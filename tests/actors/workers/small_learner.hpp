@@ -30,7 +30,7 @@ struct small_learner {
     start.incarnation = 1;
     start.checkpoint = start.reference = (test::source_dir() / "policy/demo").string();
     start.weights_folder = folder.path().string();
-    start.meeting = "unix:" + folder.path().string() + "/learners-1";
+    start.rendezvous = "unix:" + folder.path().string() + "/learners-1";
   }
 };
 

@@ -143,7 +143,7 @@ TEST_CASE("every version reaches every generator, from a layout for four ranks i
 
 TEST_CASE("between hosts links are found in the directory of the learner's rank 0") {
   fixture f;
-  const auto directory = policy::meeting_directory::open("127.0.0.2").value();
+  const auto directory = policy::rendezvous_directory::open("127.0.0.2").value();
   f.sender = weight_sender::make(weights_of(0, learner_ranks), 0, {"127.0.0.2", directory}).value();
   const auto address = [&](const char* name) { return directory->address() + "/" + name; };
   pupil one(address("1"), learner_ranks, at::kFloat, "127.0.0.3");

@@ -107,7 +107,7 @@ class forked_process final : public env::core_process {
     }
     ended_.emplace();
     using kind = env::child_end::kind;
-    ended_->how = killed ? kind::killed : WIFEXITED(status) ? kind::exited : kind::signalled;
+    ended_->ending = killed ? kind::killed : WIFEXITED(status) ? kind::exited : kind::signalled;
     ended_->code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
     return *ended_;
   }

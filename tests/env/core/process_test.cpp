@@ -187,7 +187,7 @@ TEST_CASE("a candidate is timed against a reference of its lane, which writes ou
   forked_process reference(twice, true);
   forked_process candidate(twice);
   const auto told = time_against(baseline_side::of_reference(reference.link(), true), candidate);
-  CHECK_MESSAGE(told.what.ok(), told.what.detail);
+  CHECK_MESSAGE(told.outcome.ok(), told.outcome.detail);
   CHECK(told.calls_per_window >= 2);
   CHECK(told.next_call > 1000);
   CHECK(told.baseline_ns > 0);
@@ -196,7 +196,7 @@ TEST_CASE("a candidate is timed against a reference of its lane, which writes ou
   // Control: not asked, it writes nothing, and what it left behind is no result.
   forked_process unasked(twice, true);
   forked_process another(twice);
-  CHECK(time_against(baseline_side::of_reference(unasked.link(), false), another).what.kind ==
+  CHECK(time_against(baseline_side::of_reference(unasked.link(), false), another).outcome.kind ==
         verdict_kind::wrong_value);
 }
 
@@ -204,15 +204,15 @@ TEST_CASE("timed calls have contents of their own: a result that is kept is anot
   forked_process reference(twice);
   forked_process candidate(remembered);
   const auto told = time_against(baseline_side::of_reference(reference.link(), false), candidate);
-  CHECK(told.what.kind == verdict_kind::hack);
-  CHECK(told.what.reason == name_of(hack_kind::stale_output));
+  CHECK(told.outcome.kind == verdict_kind::hack);
+  CHECK(told.outcome.reason == name_of(hack_kind::stale_output));
 }
 
 TEST_CASE("a reference that ends is this host's failure, and said to be gone") {
   forked_process reference(exits);
   forked_process candidate(twice);
   const auto told = time_against(baseline_side::of_reference(reference.link(), false), candidate);
-  CHECK(told.what.kind == verdict_kind::infra_error);
+  CHECK(told.outcome.kind == verdict_kind::infra_error);
   CHECK(told.baseline_gone);
 }
 
@@ -220,10 +220,10 @@ TEST_CASE("a plain kernel is a baseline where it computes what the reference doe
   forked_process right(twice);
   forked_process candidate(twice);
   const auto told = time_against(baseline_side::of_plain(right, "anything"), candidate);
-  CHECK_MESSAGE(told.what.ok(), told.what.detail);
+  CHECK_MESSAGE(told.outcome.ok(), told.outcome.detail);
 
   forked_process wrong(thrice);
   forked_process another(twice);
-  CHECK(time_against(baseline_side::of_plain(wrong, "anything"), another).what.kind ==
+  CHECK(time_against(baseline_side::of_plain(wrong, "anything"), another).outcome.kind ==
         verdict_kind::invalid_reference);
 }

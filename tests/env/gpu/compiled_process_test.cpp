@@ -75,23 +75,23 @@ std::unique_ptr<gpu_reference_process> start() {
   return std::move(*started);
 }
 
-/// A piece of host memory in the place of the evaluator's on a device.
-struct shared_piece {
-  explicit shared_piece(std::size_t floats)
+/// A region of host memory in the place of the evaluator's on a device.
+struct shared_region {
+  explicit shared_region(std::size_t floats)
       : bytes(floats * sizeof(float)), fd(memfd_create("piece", MFD_CLOEXEC)) {
     REQUIRE(ftruncate(fd, static_cast<off_t>(bytes)) == 0);
     data = static_cast<float*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
     REQUIRE(data != MAP_FAILED);
   }
-  ~shared_piece() {
+  ~shared_region() {
     munmap(data, bytes);
     close(fd);
   }
-  shared_piece(const shared_piece&) = delete;
-  shared_piece& operator=(const shared_piece&) = delete;
+  shared_region(const shared_region&) = delete;
+  shared_region& operator=(const shared_region&) = delete;
 
-  void lend(gpu_link& to, std::int32_t piece) const {
-    const runner::gpu_import_request body{piece, 0, bytes, 0, 0};
+  void lend(gpu_link& to, std::int32_t region) const {
+    const runner::gpu_import_request body{region, 0, bytes, 0, 0};
     const auto told = to.raw().ask(runner::command::gpu_import, std::as_bytes(std::span(&body, 1)),
                                    fd, {60, 60}, nullptr);
     REQUIRE_MESSAGE(told.has_value(), (told ? "" : told.error().text));
@@ -117,7 +117,7 @@ runner::gpu_call_request call_of_four() {
 
 window_order three_calls() {
   window_order order;
-  order.how.gate_timeout_ns = 77;
+  order.settings.gate_timeout_ns = 77;
   for (const std::int32_t slot : {2, 0, 1}) {
     quern_order one{};
     one.key = static_cast<std::uint64_t>(10 * slot);
@@ -138,7 +138,7 @@ TEST_CASE("a window of a compiled reference: content, times, results in their sl
   const auto process = start();
   if (!process) return;
   auto& link = process->link();
-  const shared_piece inputs(4), outputs(12);
+  const shared_region inputs(4), outputs(12);
   inputs.lend(link, QUERN_INPUTS);
   outputs.lend(link, QUERN_OUTPUTS);
   REQUIRE(link.tensors({}, 3).has_value());
@@ -175,7 +175,7 @@ TEST_CASE("what goes wrong is told in one line, and the process goes on") {
   };
   CHECK(contains(link.window(three_calls(), 60).error().text, "before a script"));
   CHECK(contains(link.deliver(60).error().text, "nothing was computed"));
-  const shared_piece inputs(4), outputs(12);
+  const shared_region inputs(4), outputs(12);
   inputs.lend(link, QUERN_INPUTS);
   outputs.lend(link, QUERN_OUTPUTS);
   REQUIRE(link.tensors({}, 3).has_value());

@@ -137,7 +137,7 @@ bool as_host_code(const base::json& candidate) {
 /// Claims of honest kernels under the same layers: what is missing makes those faster, too.
 class twin_claims {
  public:
-  explicit twin_claims(weakened& with) : with_(&with) {}
+  explicit twin_claims(weakened& with) : judge_(&with) {}
   /// 0 where the candidate has no twin.
   std::int64_t of(const base::json& candidate) {
     const auto twin = candidate.value("twin", "");
@@ -145,13 +145,13 @@ class twin_claims {
     auto& claim = claims_[{twin, as_host_code(candidate)}];
     if (claim != 0) return claim;
     const auto v =
-        with_->judge(twin, candidate.at("task").get<std::string>(), as_host_code(candidate));
+        judge_->judge(twin, candidate.at("task").get<std::string>(), as_host_code(candidate));
     CHECK_MESSAGE((v.kind == env::verdict_kind::ok && v.speedup_e2), twin, ": ", account_of(v));
     return claim = v.speedup_e2.value_or(100);
   }
 
  private:
-  weakened* with_;
+  weakened* judge_;
   std::map<std::pair<std::string, bool>, std::int64_t> claims_;
 };
 

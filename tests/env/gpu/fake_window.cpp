@@ -1,4 +1,4 @@
-// libquern_cuda.so's windows over host memory, for tests of who talks to them: pieces are memory
+// libquern_cuda.so's windows over host memory, for tests of who talks to them: regions are memory
 // files, content of a call is its key, a call takes a microsecond more than the one before.
 #include <cstdint>
 #include <cstdio>
@@ -11,8 +11,8 @@
 #include "env/device/window_part.h"
 
 struct quern_window {
-  void* pieces[QUERN_PIECES] = {};
-  std::uint64_t bytes[QUERN_PIECES] = {};
+  void* regions[QUERN_REGIONS] = {};
+  std::uint64_t bytes[QUERN_REGIONS] = {};
   quern_tensors tensors{};
   int32_t calls = 0, begun = 0, abandoned = 0;
   char problem[200] = "";
@@ -49,20 +49,20 @@ int32_t quern_window_open(int32_t device, int32_t own_stream, quern_window** out
 const char* quern_window_problem(const quern_window* w) {
   return w->problem;
 }
-int32_t quern_window_import(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes, uint64_t,
+int32_t quern_window_import(quern_window* w, int32_t region, int32_t fd, uint64_t bytes, uint64_t,
                             uint64_t) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return complain(w, "no mapping");
-  w->pieces[piece] = at;
-  w->bytes[piece] = bytes;
+  w->regions[region] = at;
+  w->bytes[region] = bytes;
   return 0;
 }
-uint64_t quern_window_address(const quern_window* w, int32_t piece) {
-  return reinterpret_cast<uint64_t>(w->pieces[piece]);
+uint64_t quern_window_address(const quern_window* w, int32_t region) {
+  return reinterpret_cast<uint64_t>(w->regions[region]);
 }
-int32_t quern_window_drop(quern_window* w, int32_t piece) {
-  if (w->pieces[piece] != nullptr) munmap(w->pieces[piece], w->bytes[piece]);
-  w->pieces[piece] = nullptr;
+int32_t quern_window_drop(quern_window* w, int32_t region) {
+  if (w->regions[region] != nullptr) munmap(w->regions[region], w->bytes[region]);
+  w->regions[region] = nullptr;
   return 0;
 }
 int32_t quern_window_tensors(quern_window* w, const quern_tensors* what, int32_t slots) {
@@ -77,7 +77,7 @@ int32_t quern_window_begin(quern_window* w, const quern_window_settings* how) {
   return 0;
 }
 int32_t quern_window_before_call(quern_window* w, const quern_order* order) {
-  auto* x = static_cast<float*>(w->pieces[QUERN_INPUTS]);
+  auto* x = static_cast<float*>(w->regions[QUERN_INPUTS]);
   for (int i = 0; i < 4; ++i)
     x[i] = static_cast<float>(order->key) + static_cast<float>(i);
   return 0;

@@ -278,22 +278,22 @@ TEST_CASE("a window has the calls that its length, its memory and its limit allo
 
 TEST_CASE("a runner has lent memory at the addresses of the one that it is compared with") {
   int drawn = 0;
-  const auto next = [&](const env::piece_mapping& has, std::uint64_t making, bool elsewhere,
-                        const env::piece_mapping* other) {
+  const auto next = [&](const env::region_mapping& has, std::uint64_t making, bool elsewhere,
+                        const env::region_mapping* other) {
     return env::mapping_to_make(has, making, elsewhere, other, [&] {
       ++drawn;
-      return env::piece_mapping{0, 77, 78};
+      return env::region_mapping{0, 77, 78};
     });
   };
-  const env::piece_mapping here{5, 40, 41}, there{5, 60, 61}, other_piece{6, 60, 61};
+  const env::region_mapping here{5, 40, 41}, there{5, 60, 61}, other_region{6, 60, 61};
   // As it has it.
   CHECK_FALSE(next(here, 5, false, nullptr));
-  const env::piece_mapping same_place{6, 40, 41}, not_mapped;
+  const env::region_mapping same_place{6, 40, 41}, not_mapped;
   CHECK_FALSE(next(here, 5, false, &same_place));
   CHECK_FALSE(next(here, 5, false, &not_mapped));
   CHECK(drawn == 0);
   // As the other has it, though it is mapped, and whatever making the other's is.
-  for (const auto* other : {&there, &other_piece}) {
+  for (const auto* other : {&there, &other_region}) {
     const auto where = next(here, 5, false, other);
     REQUIRE(where);
     CHECK(where->making == 5);

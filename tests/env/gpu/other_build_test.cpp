@@ -2,7 +2,7 @@
 #include "base/program.hpp"
 #include "env/device/gpu_probe.hpp"
 #include "env/device/part_build.hpp"
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -25,8 +25,8 @@ bool names_both(const base::error& refusal) {
 
 }  // namespace
 
-TEST_CASE("a desk does not open by a part of another build") {
-  const auto opened = env::device_desk::open(0, old_part());
+TEST_CASE("a context does not open by a part of another build") {
+  const auto opened = env::device_context::open(0, old_part());
   REQUIRE_FALSE(opened.has_value());
   CHECK(names_both(opened.error()));
 }

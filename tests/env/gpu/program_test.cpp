@@ -38,12 +38,12 @@ performed perform(const env::task& what, const env::launch_plan& plan,
   return p;
 }
 
-/// Made-up addresses of the pieces.
-constexpr std::uint64_t base_of[QUERN_PIECES] = {1ULL << 40, 2ULL << 40, 3ULL << 40};
+/// Made-up addresses of the regions.
+constexpr std::uint64_t base_of[QUERN_REGIONS] = {1ULL << 40, 2ULL << 40, 3ULL << 40};
 
 std::uint64_t runner_address(const quern_place& place, std::uint64_t slot) {
-  if (place.piece < 0) return 0;
-  return base_of[place.piece] + place.offset + slot * place.stride;
+  if (place.region < 0) return 0;
+  return base_of[place.region] + place.offset + slot * place.stride;
 }
 
 struct seen_pointers {
@@ -177,10 +177,10 @@ TEST_CASE("one program, number by number") {
   CHECK(squares.block[0] == 512);
   REQUIRE(squares.parameters == 5);
   const auto* given = p.program.parameters.data() + squares.first_parameter;
-  CHECK(given[0].place.piece == QUERN_INPUTS);
+  CHECK(given[0].place.region == QUERN_INPUTS);
   CHECK(given[0].place.offset == 4096);
   CHECK(given[0].place.stride == 0);
-  CHECK(given[1].place.piece == QUERN_WORKSPACE);
+  CHECK(given[1].place.region == QUERN_WORKSPACE);
   CHECK(given[1].place.offset == 4096 + 256);
   CHECK(given[3].place.offset == 4096 + 4);
   CHECK(given[4].bytes == 8);
@@ -190,7 +190,7 @@ TEST_CASE("one program, number by number") {
   const auto& scale = p.program.steps[2];
   CHECK(scale.kernel == 1);
   const auto& y = p.program.parameters[scale.first_parameter + 2].place;
-  CHECK(y.piece == QUERN_OUTPUTS);
+  CHECK(y.region == QUERN_OUTPUTS);
   CHECK(y.offset == 4096);
   // 12,000 bytes between guards, rounded up to the unit of addresses.
   CHECK(y.stride == (4096 + 12'000 + 4096 + 255) / 256 * 256);
@@ -206,13 +206,13 @@ TEST_CASE("a null pointer stays one, copies have a target and a source") {
   const auto p = env::make_device_program(
       std::vector<env::launch_step>{launch, env::memory_copy{output, input, 4}}, d);
   REQUIRE(p.has_value());
-  CHECK(p->parameters[0].place.piece == -1);
+  CHECK(p->parameters[0].place.region == -1);
   CHECK(p->parameters[0].place.offset == 0);
   CHECK(p->parameters[0].place.stride == 0);
-  CHECK(p->parameters[1].place.piece == QUERN_OUTPUTS);
+  CHECK(p->parameters[1].place.region == QUERN_OUTPUTS);
   CHECK(p->steps[1].kind == QUERN_STEP_COPY);
-  CHECK(p->parameters[2].place.piece == QUERN_OUTPUTS);
-  CHECK(p->parameters[3].place.piece == QUERN_INPUTS);
+  CHECK(p->parameters[2].place.region == QUERN_OUTPUTS);
+  CHECK(p->parameters[3].place.region == QUERN_INPUTS);
 }
 
 TEST_CASE("what a runner does not take is refused before it is sent") {

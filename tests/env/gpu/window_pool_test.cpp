@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 
 #include "base/program.hpp"
-#include "env/gpu/desk_fixture.hpp"
+#include "env/gpu/device_context_fixture.hpp"
 #include "env/runner/window_library.hpp"
 
 using namespace quern;
@@ -34,7 +34,7 @@ constexpr int reserved_now = 5;  ///< CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
 }  // namespace
 
 TEST_CASE("memory of the stream's pool stays with a runner's process between windows") {
-  if (the_desk() == nullptr) return;
+  if (the_context() == nullptr) return;
   pool_driver driver;
   REQUIRE(driver.open());
   env::runner::window_library library;

@@ -148,7 +148,7 @@ TEST_CASE(
   cache.store(key("c"), {ok(3), {}, std::nullopt});
   CHECK(cache.size() == 2);
   CHECK(cache.find(key("b")) == nullptr);
-  CHECK(cache.find(key("a"))->what.speedup_e2 == 1);
+  CHECK(cache.find(key("a"))->kept_verdict.speedup_e2 == 1);
 }
 
 TEST_CASE("cache: measurements are pooled up to a bound") {
@@ -315,10 +315,10 @@ TEST_CASE("a text that does not compile is not compiled a second time; what fail
   };
   compile_result result;
   for (const auto what : {compile_result::kind::error, compile_result::kind::timeout}) {
-    result.what = what;
+    result.outcome = what;
     const auto key = static_cast<std::uint64_t>(what);
     for (int i = 0; i < 2; ++i)
-      CHECK(ask(key, result)->what == what);
+      CHECK(ask(key, result)->outcome == what);
   }
   CHECK(made == 2);
   const quern::base::expected<compile_result> ended =

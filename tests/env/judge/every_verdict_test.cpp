@@ -86,7 +86,8 @@ trigger trigger_of(verdict_kind kind) {
   const std::string slower = "asm volatile(\"\" ::: \"memory\"); }";
   switch (kind) {
     case verdict_kind::malformed:
-      return {nullptr, "text without code never reaches an evaluator: replay/rollout_test.cpp"};
+      return {nullptr,
+              "text without code never reaches an evaluator: orchestrator/rollout_test.cpp"};
     case verdict_kind::wrong_shape:
     case verdict_kind::wrong_dtype:
       return {nullptr, "the prototype says both, so that another one is a compile_error"};

@@ -34,7 +34,7 @@ launch_report launch(std::int64_t blocks, std::int64_t threads, std::int64_t res
 
 limiter limit(work_report w, double call_ns, std::vector<launch_report> launches) {
   w.launches = std::move(launches);
-  return place_on_roofline(w, call_ns).what;
+  return place_on_roofline(w, call_ns).limited_by;
 }
 
 const std::vector<launch_report> wide{launch(4000, 256, 8)};

@@ -45,7 +45,7 @@ class scripted_evaluation final : public staged_evaluation {
   ~scripted_evaluation() override { --alive_; }
   void run() override {
     used_device_ = end_.used_device;
-    if (settle(end_.found) && is_measured(request_, how_)) {
+    if (settle(end_.found) && is_measured(request_, measure_)) {
       verdict_.speedup_e2 = 150;
       verdict_.time.emplace();
     }

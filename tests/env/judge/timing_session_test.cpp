@@ -83,7 +83,7 @@ class fake_sides final : public timed_sides, public single_windows {
 };
 
 struct measured {
-  finding what;
+  finding outcome;
   timed_lists times;
   double seconds = 0;
 };
@@ -94,7 +94,7 @@ measured measure(base::manual_clock& clock, fake_sides& sides,
   base::random_stream order(seed, "order");
   timing_session session(sides, protocol, budget_s, order, clock);
   measured result;
-  result.what = session.run();
+  result.outcome = session.run();
   result.times = std::move(session.times());
   result.seconds = session.seconds();
   return result;
@@ -109,7 +109,7 @@ TEST_CASE("lists take turns, and of two pairs in a row of one list each side is 
     fake_sides sides(clock);
     sides.runners = 1 + seed % 4;
     const auto m = measure(clock, sides, paired_protocol, 0.5, seed);
-    REQUIRE(m.what.ok());
+    REQUIRE(m.outcome.ok());
     std::vector<std::vector<bool>> by_list(sides.runners);
     for (std::size_t i = 0; i < sides.pairs.size(); ++i) {
       CHECK(sides.pairs[i].list == i % sides.runners);
@@ -132,7 +132,7 @@ TEST_CASE(
   sides.runners = 3;
   sides.narrow_after = 1;
   auto m = measure(clock, sides, paired_protocol, 100);
-  CHECK(m.what.ok());
+  CHECK(m.outcome.ok());
   for (const auto& list : m.times.pairs)
     CHECK(list.size() == bucket_count);
   CHECK(sides.asked_narrow == 1);
@@ -162,7 +162,7 @@ TEST_CASE("a budget that is over still has a pair for each bucket, within reason
   fake_sides slow(clock);
   slow.pair_s = 1;
   const auto m = measure(clock, slow);
-  CHECK(m.what.ok());
+  CHECK(m.outcome.ok());
   CHECK(m.times.pairs.front().size() == 3);
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("pairs that somebody else disturbed are left out and made up for") {
   never.pair_s = 0.1;
   never.left_out = [](std::size_t) { return true; };
   const auto none = measure(clock, never);
-  CHECK(none.what.ok());
+  CHECK(none.outcome.ok());
   CHECK(none.times.pairs.front().empty());
   CHECK(never.pairs.size() == 28);  // 2.8 s
 }
@@ -188,20 +188,20 @@ TEST_CASE("a finding ends it, wherever it is made, and what was measured stays")
   base::manual_clock clock;
   fake_sides rehearsal(clock);
   rehearsal.rehearsed = fake_sides::failure();
-  CHECK(measure(clock, rehearsal).what.detail == "as asked");
+  CHECK(measure(clock, rehearsal).outcome.detail == "as asked");
   CHECK(rehearsal.pairs.empty());
   CHECK(rehearsal.begun == 0);
 
   fake_sides pair(clock);
   pair.fails_at = 4;
   auto m = measure(clock, pair);
-  CHECK(m.what.kind == verdict_kind::runtime_error);
+  CHECK(m.outcome.kind == verdict_kind::runtime_error);
   CHECK(m.times.pairs.front().size() == 4);
 
   fake_sides between(clock);
   between.fails_between = 3;
   m = measure(clock, between);
-  CHECK(m.what.kind == verdict_kind::runtime_error);
+  CHECK(m.outcome.kind == verdict_kind::runtime_error);
   CHECK(m.times.pairs.front().size() == 3);
   CHECK(between.betweens == std::vector<std::size_t>{0, 1, 2, 3});
 }
@@ -212,7 +212,7 @@ TEST_CASE("in random pairs warm-ups are counted in calls and not recorded") {
   sides.calls = 2;
   auto protocol = cuda_l1_train_protocol;  // three warm-ups
   auto m = measure(clock, sides, protocol, 0.2);
-  CHECK(m.what.ok());
+  CHECK(m.outcome.ok());
   CHECK(sides.pairs.size() == m.times.pairs.front().size() + 2);
   CHECK(m.times.pairs.front().size() == 18);
   CHECK(sides.begun == 2);
@@ -222,7 +222,7 @@ TEST_CASE("in random pairs warm-ups are counted in calls and not recorded") {
   fake_sides failing(clock);
   failing.fails_at = 1;
   m = measure(clock, failing, protocol);
-  CHECK_FALSE(m.what.ok());
+  CHECK_FALSE(m.outcome.ok());
 }
 
 TEST_CASE("a protocol by rounds does not wait for ever for pairs that are all left out") {
@@ -231,7 +231,7 @@ TEST_CASE("a protocol by rounds does not wait for ever for pairs that are all le
   sides.pair_s = 0.1;
   sides.left_out = [](std::size_t) { return true; };
   auto m = measure(clock, sides, cuda_l1_train_protocol, 0.2);
-  CHECK(m.what.ok());
+  CHECK(m.outcome.ok());
   CHECK(m.times.pairs.front().empty());
   CHECK(sides.pairs.size() < 50);
   // One that is left out now and then changes nothing.
@@ -245,7 +245,7 @@ TEST_CASE("a protocol by rounds does not wait for ever for pairs that are all le
 TEST_CASE("the reference first: all of its windows, then each content again on both sides") {
   auto protocol = paired_protocol;
   protocol.name = "reference_first/1";
-  protocol.how = aggregation::ratio_of_means;
+  protocol.statistic = aggregation::ratio_of_means;
   protocol.order = call_order::reference_first;
   protocol.runs = 4;
   protocol.warm_ups = 3;
@@ -253,7 +253,7 @@ TEST_CASE("the reference first: all of its windows, then each content again on b
   fake_sides sides(clock);
   sides.calls = 2;
   auto m = measure(clock, sides, protocol);
-  CHECK(m.what.ok());
+  CHECK(m.outcome.ok());
   CHECK(sides.log == "r0 r1 r2 r3 c0 r0 = c1 r1 = c2 r2 = c3 r3 = ");
   CHECK(m.times.warm_ups == 2);
   CHECK(m.times.reference_ns == std::vector<double>{2002, 2002, 2003, 2003});
@@ -270,12 +270,12 @@ TEST_CASE("the reference first: all of its windows, then each content again on b
   wrong.calls = 2;
   wrong.wrong_at = 2;
   m = measure(clock, wrong, protocol);
-  CHECK(m.what.detail == "as asked");
+  CHECK(m.outcome.detail == "as asked");
   CHECK(wrong.log == "r0 r1 r2 c0 r0 = c1 r1 = ");
 
   fake_sides pairs_alone(clock);
   pairs_alone.pairs_alone = true;
   m = measure(clock, pairs_alone, protocol);
-  CHECK(m.what.kind == verdict_kind::infra_error);
-  CHECK(contains(m.what.detail, "reference_first/1"));
+  CHECK(m.outcome.kind == verdict_kind::infra_error);
+  CHECK(contains(m.outcome.detail, "reference_first/1"));
 }

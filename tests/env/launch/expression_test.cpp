@@ -24,7 +24,7 @@ constexpr const char* type_names[] = {
 
 /// A value with its type, or the certainty that there is none (of that type).
 struct outcome {
-  number what;
+  number held;
   bool open = false;
 };
 
@@ -366,10 +366,10 @@ class tree_maker {
   made arithmetic_of(int depth) {
     const made l = expression(depth - 1);
     const made r = expression(depth - 1);
-    const bool integers = is_whole(l.value.what) && is_whole(r.value.what);
+    const bool integers = is_whole(l.value.held) && is_whole(r.value.held);
     const char sign = "+-*/%&|^"[random_.below(integers ? 8 : 4)];
-    outcome value = std::visit([&](auto a, auto b) { return arithmetic(sign, a, b); }, l.value.what,
-                               r.value.what);
+    outcome value = std::visit([&](auto a, auto b) { return arithmetic(sign, a, b); }, l.value.held,
+                               r.value.held);
     value.open = value.open || l.value.open || r.value.open;
     return {"(" + l.text + " " + sign + " " + r.text + ")", value};
   }
@@ -381,10 +381,10 @@ class tree_maker {
       const int small = static_cast<int>(random_.below(34));
       right = {std::to_string(small), {small}};
     }
-    if (!is_whole(l.value.what) || !is_whole(right.value.what)) return l;
+    if (!is_whole(l.value.held) || !is_whole(right.value.held)) return l;
     const bool left = random_.chance(0.5);
-    outcome value = std::visit([&](auto a, auto b) { return shifted(left, a, b); }, l.value.what,
-                               right.value.what);
+    outcome value = std::visit([&](auto a, auto b) { return shifted(left, a, b); }, l.value.held,
+                               right.value.held);
     value.open = value.open || l.value.open || right.value.open;
     return {"(" + l.text + (left ? " << " : " >> ") + right.text + ")", value};
   }
@@ -394,7 +394,7 @@ class tree_maker {
     const made r = expression(depth - 1);
     const int which = static_cast<int>(random_.below(6));
     const bool value = std::visit([&](auto a, auto b) { return compared(which, a, b); },
-                                  l.value.what, r.value.what);
+                                  l.value.held, r.value.held);
     constexpr const char* signs[] = {" < ", " > ", " <= ", " >= ", " == ", " != "};
     return {"(" + l.text + signs[which] + r.text + ")", {value, l.value.open || r.value.open}};
   }
@@ -403,16 +403,16 @@ class tree_maker {
     const made l = expression(depth - 1);
     const made r = expression(depth - 1);
     const bool both = random_.chance(0.5);
-    const bool first = is_true(l.value.what);
+    const bool first = is_true(l.value.held);
     const bool second_counts = first == both;
-    const bool value = second_counts ? is_true(r.value.what) : first;
+    const bool value = second_counts ? is_true(r.value.held) : first;
     const bool open = l.value.open || (second_counts && r.value.open);
     return {"(" + l.text + (both ? " && " : " || ") + r.text + ")", {value, open}};
   }
 
   made unary_of(int depth) {
     const made one = expression(depth - 1);
-    const char sign = "-!~+"[random_.below(is_whole(one.value.what) ? 4 : 2)];
+    const char sign = "-!~+"[random_.below(is_whole(one.value.held) ? 4 : 2)];
     outcome value = std::visit(
         [&](auto a) -> outcome {
           using result = decltype(+a);
@@ -428,7 +428,7 @@ class tree_maker {
             return {static_cast<result>(-a)};
           }
         },
-        one.value.what);
+        one.value.held);
     value.open = value.open || one.value.open;
     return {std::string("(") + sign + " " + one.text + ")", value};
   }
@@ -437,13 +437,13 @@ class tree_maker {
     const made c = expression(depth - 1);
     const made l = expression(depth - 1);
     const made r = expression(depth - 1);
-    const bool first = is_true(c.value.what);
+    const bool first = is_true(c.value.held);
     outcome value = std::visit(
         [&](auto a, auto b) -> outcome {
           using result = std::remove_cvref_t<decltype(true ? a : b)>;
           return {static_cast<result>(first ? static_cast<result>(a) : static_cast<result>(b))};
         },
-        l.value.what, r.value.what);
+        l.value.held, r.value.held);
     value.open = c.value.open || (first ? l.value.open : r.value.open);
     return {"(" + c.text + " ? " + l.text + " : " + r.text + ")", value};
   }
@@ -453,7 +453,7 @@ class tree_maker {
     const number to = any_type(random_.below(std::size(type_names)));
     outcome value =
         std::visit([&](auto a, auto wanted) -> outcome { return cast<decltype(wanted)>(a); },
-                   one.value.what, to);
+                   one.value.held, to);
     value.open = value.open || one.value.open;
     const std::string name = type_names[to.index()];
     return {random_.chance(0.5) ? "(" + name + ")" + one.text
@@ -511,7 +511,7 @@ TEST_CASE("random expressions of all types have the compiler's types and values"
       REQUIRE(found.substr(0, 6) == "open: ");
     } else {
       ++with_value;
-      REQUIRE(found == text_of(tree.value.what));
+      REQUIRE(found == text_of(tree.value.held));
     }
   }
   CHECK(with_value > 8000);

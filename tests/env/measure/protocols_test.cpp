@@ -49,7 +49,7 @@ TEST_CASE("names are versioned and found, unknown ones get a hint; the default c
   for (const auto& one : all_protocols()) {
     CHECK(names.insert(one.name).second);
     CHECK(one.name.ends_with("/1"));
-    CHECK(find_protocol(one.name)->how == one.how);
+    CHECK(find_protocol(one.name)->statistic == one.statistic);
   }
   CHECK(names.size() == 4);
   CHECK(all_protocols().front().name == "paired/1");

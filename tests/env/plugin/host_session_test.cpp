@@ -255,8 +255,8 @@ TEST_CASE("a host that leaves says so, whatever it holds; one that was never let
   profile.lanes = {"cpp"};
   profile.devices = {{0, "cpp-avx2", 1}};
   profile.name = "lab-3";
-  env::host_session stranger(profile, 1);
-  const auto silent = stranger.leave();
+  env::host_session unadmitted(profile, 1);
+  const auto silent = unadmitted.leave();
   CHECK(silent.done);
   CHECK(silent.send.empty());
 

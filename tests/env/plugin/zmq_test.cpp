@@ -50,9 +50,9 @@ TEST_CASE("addresses of IPv4 and of IPv6 can be bound and connected to") {
 TEST_CASE("the key check admits its list and nobody else") {
   env::zmq_context context;
   const auto friendly = env::make_curve_keys();
-  const auto stranger = env::make_curve_keys();
+  const auto unadmitted = env::make_curve_keys();
   REQUIRE(friendly);
-  REQUIRE(stranger);
+  REQUIRE(unadmitted);
   // Nobody answers yet.
   const auto silent = env::ask_zap(context, friendly->public_key, 50);
   REQUIRE_FALSE(silent);
@@ -60,12 +60,12 @@ TEST_CASE("the key check admits its list and nobody else") {
   auto handler = env::zap_handler::start(context, {friendly->public_key});
   REQUIRE(handler);
   CHECK(env::ask_zap(context, friendly->public_key, 1000) == "200");
-  CHECK(env::ask_zap(context, stranger->public_key, 1000) == "400");
+  CHECK(env::ask_zap(context, unadmitted->public_key, 1000) == "400");
   CHECK((*handler)->admitted() == 1);
   CHECK((*handler)->refused() == 1);
   CHECK_FALSE(env::ask_zap(context, "not a key", 1000));
   // A second one in the same context cannot take over.
-  CHECK_FALSE(env::zap_handler::start(context, {stranger->public_key}));
+  CHECK_FALSE(env::zap_handler::start(context, {unadmitted->public_key}));
 }
 
 TEST_CASE("a host needs a device, and keys for tcp") {

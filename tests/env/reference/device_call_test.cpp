@@ -22,15 +22,15 @@ using namespace quern::env;
 
 namespace {
 
-/// f32[2, 3] in the piece of inputs, f32[3] and i64[1] in slots of the outputs.
+/// f32[2, 3] in the region of inputs, f32[3] and i64[1] in slots of the outputs.
 runner::gpu_call_request right_call() {
   runner::gpu_call_request call;
   call.inputs = 1;
   call.outputs = 2;
-  const auto place = [](std::uint32_t piece, dtype type, std::uint64_t offset, std::uint64_t stride,
-                        std::vector<std::int64_t> shape) {
+  const auto place = [](std::uint32_t region, dtype type, std::uint64_t offset,
+                        std::uint64_t stride, std::vector<std::int64_t> shape) {
     runner::tensor_place p;
-    p.file = piece;
+    p.file = region;
     p.type = static_cast<std::uint32_t>(type);
     p.offset = offset;
     p.stride = stride;
@@ -45,7 +45,7 @@ runner::gpu_call_request right_call() {
 }
 
 /// Just large enough for right_call() in slots 0 to 2.
-constexpr mapped_pieces right_pieces{{{0x10000, 256 + 24}, {0x20000, 768 + 2 * 1024 + 8}, {}}};
+constexpr mapped_regions right_regions{{{0x10000, 256 + 24}, {0x20000, 768 + 2 * 1024 + 8}, {}}};
 
 quern_order in_slot(std::int32_t slot) {
   quern_order order{};
@@ -81,8 +81,8 @@ TEST_CASE("a call that can be carried out is accepted, each fault of one is name
   call.tensors[0].shape[1] = -1;
   CHECK(refused(check_call(call), "tensor 0 has no shape"));
   call = right_call();
-  call.tensors[2].file = QUERN_PIECES;
-  CHECK(refused(check_call(call), "tensor 2 is in piece 3"));
+  call.tensors[2].file = QUERN_REGIONS;
+  CHECK(refused(check_call(call), "tensor 2 is in region 3"));
   call = right_call();
   call.tensors[2].stride = 1028;
   CHECK(refused(check_call(call), "stride 1028"));
@@ -104,32 +104,32 @@ TEST_CASE("under a graph inputs may not move") {
   CHECK(check_call(call).has_value());
 }
 
-TEST_CASE("tensors lie inside their pieces in every slot") {
+TEST_CASE("tensors lie inside their regions in every slot") {
   const auto call = right_call();
   const std::vector<quern_order> orders{in_slot(2), in_slot(0)};
-  CHECK(check_places(call, orders, right_pieces).has_value());
-  CHECK(check_places(call, {}, right_pieces).has_value());
+  CHECK(check_places(call, orders, right_regions).has_value());
+  CHECK(check_places(call, {}, right_regions).has_value());
   const std::vector<quern_order> beyond{in_slot(0), in_slot(3)};
-  CHECK(refused(check_places(call, beyond, right_pieces), "slot 3"));
+  CHECK(refused(check_places(call, beyond, right_regions), "slot 3"));
   const std::vector<quern_order> far{in_slot(0x7FFFFFFF)};
-  CHECK(refused(check_places(call, far, right_pieces), "slot 2147483647"));
+  CHECK(refused(check_places(call, far, right_regions), "slot 2147483647"));
   const std::vector<quern_order> negative{in_slot(-1)};
-  CHECK(refused(check_places(call, negative, right_pieces), "slot -1"));
-  for (const std::size_t piece : {QUERN_INPUTS, QUERN_OUTPUTS}) {
-    auto smaller = right_pieces;
-    smaller[piece].bytes -= 1;
+  CHECK(refused(check_places(call, negative, right_regions), "slot -1"));
+  for (const std::size_t region : {QUERN_INPUTS, QUERN_OUTPUTS}) {
+    auto smaller = right_regions;
+    smaller[region].bytes -= 1;
     CHECK(refused(check_places(call, orders, smaller), "does not lie inside"));
-    smaller[piece] = {};
+    smaller[region] = {};
     CHECK(refused(check_places(call, orders, smaller), "does not lie inside"));
   }
   // f64 takes twice the room: the integer behind it still fits, the floats of slot 2 do not.
   auto wide = call;
   wide.in_f64 = 1;
-  CHECK(check_places(wide, orders, right_pieces).has_value());
+  CHECK(check_places(wide, orders, right_regions).has_value());
   wide.tensors[1].shape[0] = 34;
-  CHECK(refused(check_places(wide, orders, right_pieces), "tensor 1"));
+  CHECK(refused(check_places(wide, orders, right_regions), "tensor 1"));
   wide.in_f64 = 0;
-  CHECK(check_places(wide, orders, right_pieces).has_value());
+  CHECK(check_places(wide, orders, right_regions).has_value());
 }
 
 TEST_CASE("sizes that overflow 64 bits are too large, not small") {
@@ -137,31 +137,31 @@ TEST_CASE("sizes that overflow 64 bits are too large, not small") {
   call.tensors[1].rank = 4;
   call.tensors[1].shape = {1LL << 31, 1LL << 31, 1, 1};
   const std::vector<quern_order> orders{in_slot(0)};
-  CHECK(refused(check_places(call, orders, right_pieces), "tensor 1"));
+  CHECK(refused(check_places(call, orders, right_regions), "tensor 1"));
   call = right_call();
   call.tensors[1].stride = 1ULL << 63;
-  CHECK(refused(check_places(call, {{in_slot(2)}}, right_pieces), "tensor 1"));
+  CHECK(refused(check_places(call, {{in_slot(2)}}, right_regions), "tensor 1"));
   call = right_call();
   call.tensors[0].offset = ~0ULL - 255;
-  CHECK(refused(check_places(call, orders, right_pieces), "tensor 0"));
+  CHECK(refused(check_places(call, orders, right_regions), "tensor 0"));
 }
 
 TEST_CASE("views are where the slot is") {
   auto call = right_call();
   std::vector<tensor_view> views;
-  view_inputs(call, 2, right_pieces, views);
+  view_inputs(call, 2, right_regions, views);
   REQUIRE(views.size() == 1);
   CHECK(views[0].data == reinterpret_cast<void*>(0x10000 + 256));
   CHECK(views[0].shape == std::vector<std::int64_t>{2, 3});
-  view_outputs(call, 2, right_pieces, views);
+  view_outputs(call, 2, right_regions, views);
   REQUIRE(views.size() == 2);
   CHECK(views[0].data == reinterpret_cast<void*>(0x20000 + 512 + 2048));
   CHECK(views[0].type == dtype::f32);
   CHECK(views[1].type == dtype::i64);
   call.in_f64 = 1;
-  view_inputs(call, 0, right_pieces, views);
+  view_inputs(call, 0, right_regions, views);
   CHECK(views[0].type == dtype::f32);
-  view_outputs(call, 0, right_pieces, views);
+  view_outputs(call, 0, right_regions, views);
   CHECK(views[0].type == dtype::f64);
   CHECK(views[1].type == dtype::i64);
 }
@@ -176,15 +176,15 @@ TEST_CASE("a result can be copied out again and again, delivered once, and forgo
   REQUIRE(twice.call(in, 0, false, why));
   for (int i = 0; i < 2; ++i) {
     y[1] = 0;
-    CHECK(twice.copy_out(out, 0, false).what == result_fault::none);
+    CHECK(twice.copy_out(out, 0, false).fault_kind == result_fault::none);
     CHECK(y[1] == 4);
   }
-  CHECK(twice.deliver(out, 0, false).what == result_fault::none);
+  CHECK(twice.deliver(out, 0, false).fault_kind == result_fault::none);
   // What was delivered is gone: there are 0 tensors now.
-  CHECK(twice.deliver(out, 0, false).what == result_fault::wrong_shape);
+  CHECK(twice.deliver(out, 0, false).fault_kind == result_fault::wrong_shape);
   REQUIRE(twice.call(in, 0, false, why));
   twice.forget();
-  CHECK(twice.copy_out(out, 0, false).what == result_fault::failed);
+  CHECK(twice.copy_out(out, 0, false).fault_kind == result_fault::failed);
 }
 
 TEST_CASE("the folders of LibTorch are read from the program that links it") {

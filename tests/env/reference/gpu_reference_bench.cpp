@@ -16,7 +16,7 @@ namespace {
 
 using namespace env;
 
-constexpr std::size_t seat = 0;
+constexpr std::size_t output_buffer = 0;
 
 reference_service& processor_service() {
   static auto started =
@@ -99,15 +99,15 @@ std::size_t count_wrong(const reference_case& what, dtype type, const tensor_byt
 }
 
 std::unique_ptr<reference_bench> reference_bench::open(std::string& problem) {
-  auto desk = device_desk::open(0);
-  if (!desk) {
-    problem = desk.error().message;
+  auto context = device_context::open(0);
+  if (!context) {
+    problem = context.error().message;
     return nullptr;
   }
   auto bench = std::make_unique<reference_bench>();
-  bench->desk_ = std::move(*desk);
-  bench->memory_ = std::make_unique<lent_memory>(*bench->desk_, 1, 7);
-  auto access = gpu_sandbox_paths(bench->desk_->facts().bus_id);
+  bench->context_ = std::move(*context);
+  bench->memory_ = std::make_unique<lent_memory>(*bench->context_, 1, 7);
+  auto access = gpu_sandbox_paths(bench->context_->facts().bus_id);
   if (!access) {
     problem = "the sandbox cannot show the device: " + access.error().message;
     return nullptr;
@@ -151,8 +151,8 @@ std::string reference_bench::set_up(const reference_case& what, std::int32_t slo
   call.in_f64 = what.in_f64 ? 1 : 0;
   call.under_graph = under_graph ? 1 : 0;
   orders_.assign(static_cast<std::size_t>(slots), {});
-  if (step(memory_->lend(link(), seat)) && step(link().tensors(instance_->tensors, slots)) &&
-      step(link().script(subject.reference)))
+  if (step(memory_->lend(link(), output_buffer)) &&
+      step(link().tensors(instance_->tensors, slots)) && step(link().script(subject.reference)))
     step(link().call(call));
   return why;
 }
@@ -162,7 +162,7 @@ window_result reference_bench::window() {
     orders_[s] = maker_.fresh(0, static_cast<std::int32_t>(s));
   window_order order;
   order.calls = orders_;
-  order.how = {2 * desk_->facts().l2_bytes, 60'000'000};
+  order.settings = {2 * context_->facts().l2_bytes, 60'000'000};
   window_result result;
   auto times = link().window(order, 60);
   if (!times) {
@@ -182,14 +182,14 @@ std::vector<tensor_bytes> reference_bench::inputs_of(std::int32_t slot) {
     content.key = order.key + i;
     content.stream = order.stream;
     content.kind = instance_->tensors.kinds[order.round][i];
-    desk_->fill(memory_->inputs() + instance_->inputs.offset(i), content);
+    context_->fill(memory_->inputs() + instance_->inputs.offset(i), content);
   }
-  REQUIRE(desk_->wait().has_value());
+  REQUIRE(context_->wait().has_value());
   std::vector<tensor_bytes> result;
   for (std::size_t i = 0; i < at.inputs.size(); ++i) {
     result.emplace_back(static_cast<std::size_t>(at.inputs[i].bytes));
     REQUIRE(
-        desk_->read(result.back(), memory_->inputs() + instance_->inputs.offset(i)).has_value());
+        context_->read(result.back(), memory_->inputs() + instance_->inputs.offset(i)).has_value());
   }
   return result;
 }
@@ -199,9 +199,9 @@ std::vector<tensor_bytes> reference_bench::outputs_of(std::int32_t slot) {
   const auto& at = instance_->at;
   for (std::size_t o = 0; o < at.outputs.size(); ++o) {
     result.emplace_back(static_cast<std::size_t>(at.outputs[o].bytes));
-    const std::uint64_t from = memory_->outputs(seat) + instance_->outputs.offset(o) +
+    const std::uint64_t from = memory_->outputs(output_buffer) + instance_->outputs.offset(o) +
                                static_cast<std::uint64_t>(slot) * instance_->outputs.stride();
-    REQUIRE(desk_->read(result.back(), from).has_value());
+    REQUIRE(context_->read(result.back(), from).has_value());
   }
   return result;
 }

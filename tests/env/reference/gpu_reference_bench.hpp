@@ -54,7 +54,7 @@ class reference_bench {
   void restart();
   [[nodiscard]] env::gpu_link& link() { return process_->link(); }
   [[nodiscard]] env::gpu_reference_process& process() { return *process_; }
-  [[nodiscard]] env::device_desk& desk() { return *desk_; }
+  [[nodiscard]] env::device_context& context() { return *context_; }
 
   /// Script, places and memory for `slots` calls; empty, or the message of what was refused.
   std::string set_up(const reference_case& what, std::int32_t slots, bool under_graph);
@@ -66,7 +66,7 @@ class reference_bench {
   [[nodiscard]] const env::device_instance& instance() const { return *instance_; }
 
  private:
-  std::unique_ptr<env::device_desk> desk_;
+  std::unique_ptr<env::device_context> context_;
   std::unique_ptr<env::spawner> children_;
   env::gpu_access access_;
   std::unique_ptr<env::lent_memory> memory_;

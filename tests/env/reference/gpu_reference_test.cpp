@@ -231,7 +231,7 @@ TEST_CASE("questions in the wrong order are refused, and the next ones are answe
   CHECK(bench->window().failure == "a window before a script and its places");
   REQUIRE(bench->link().script("def forward(x, y):\n    return x\n").has_value());
   REQUIRE(bench->link().call(env::call_request(bench->instance(), false)).has_value());
-  CHECK(contains(bench->window().failure, "does not lie inside piece 0 of 0 bytes"));
+  CHECK(contains(bench->window().failure, "does not lie inside region 0 of 0 bytes"));
   CHECK(test::contains(bench->link().program({}).error().text, "has no command"));
   CHECK(bench->link().open(0, 10).error().text == "unusable message");
   CHECK(still_serves(*bench));
@@ -245,7 +245,7 @@ TEST_CASE("a result larger than the device is an error with a text, and memory c
   // 24 KiB, sixteen million times.
   const reference_case large{"too_large", in, out, "return x0.repeat(1 << 24, 1)"};
   REQUIRE(still_serves(*bench));
-  const auto before = bench->desk().free_bytes().value();
+  const auto before = bench->context().free_bytes().value();
   for (const bool graph : {false, true}) {
     REQUIRE(bench->set_up(large, 2, graph) == "");
     const std::string why = bench->window().failure;
@@ -264,7 +264,7 @@ TEST_CASE("a result larger than the device is an error with a text, and memory c
     CHECK(bench->window().failure == "");
   }
   CHECK(still_serves(*bench));
-  const auto after = bench->desk().free_bytes().value();
+  const auto after = bench->context().free_bytes().value();
   std::printf("free before %.2f GiB, after %.2f GiB\n", static_cast<double>(before) / (1U << 30U),
               static_cast<double>(after) / (1U << 30U));
   CHECK(after + (std::uint64_t{3} << 29) > before);

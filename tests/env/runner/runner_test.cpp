@@ -168,7 +168,7 @@ TEST_CASE("a process that somebody stopped is given up before its time is over")
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   REQUIRE_FALSE(answer.has_value());
-  CHECK(answer.error().what == runner_failure::kind::timeout);
+  CHECK(answer.error().failure_kind == runner_failure::kind::timeout);
   CHECK(answer.error().stopped);
   CHECK(answer.error().text.find("the limit is 0.2 s") != std::string::npos);
 }

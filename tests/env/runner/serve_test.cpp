@@ -123,11 +123,11 @@ TEST_CASE("each command is taken with what its rule says, and with nothing else"
   const auto file = a_file();
   const std::array<int, 1> one{file.get()};
   for (const auto& rule : command_rules) {
-    if (rule.what == command::flush) continue;
-    CAPTURE(static_cast<int>(rule.what));
+    if (rule.command_id == command::flush) continue;
+    CAPTURE(static_cast<int>(rule.command_id));
     const auto takes = [&](std::size_t bytes, bool descriptor) {
       const std::size_t before = s.runner.asked.size();
-      const auto said = s.link.ask(rule.what, bytes,
+      const auto said = s.link.ask(rule.command_id, bytes,
                                    descriptor ? std::span<const int>(one) : std::span<const int>());
       const bool seen = s.runner.asked.size() != before;
       CHECK(seen == (said == "done"));
@@ -204,7 +204,7 @@ TEST_CASE("a runner that is not ready says why, to whatever comes") {
   const auto r = s.link.answer();
   REQUIRE(r.has_value());
   CHECK(r->ticket == 100);
-  CHECK(r->how == outcome::fault);
+  CHECK(r->reply_outcome == outcome::fault);
   CHECK(s.end() == 0);
 }
 

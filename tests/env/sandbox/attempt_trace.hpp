@@ -46,7 +46,7 @@ inline trace_result trace_deed(env::spawner& children, const std::string& name,
   const auto end = (*child)->wait(60);
   REQUIRE(end.has_value());
   INFO((*child)->captured_err());
-  CHECK_FALSE((end->how == env::child_end::kind::exited && (end->code == 6 || end->code == 9)));
+  CHECK_FALSE((end->ending == env::child_end::kind::exited && (end->code == 6 || end->code == 9)));
   return trace;
 }
 

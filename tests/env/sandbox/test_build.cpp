@@ -75,7 +75,7 @@ TEST_CASE("a plan whose headers NVRTC does not compile is built by nvcc, where h
   builder* with = one_builder();
   if (with == nullptr) return;
   const auto built = build(*with, "row_sum", with_thrust, {.host_entry = true});
-  INFO(built.what.detail << "\n" << (built.compiled ? built.compiled->text : ""));
+  INFO(built.outcome.detail << "\n" << (built.compiled ? built.compiled->text : ""));
   REQUIRE(built.built.has_value());
   CHECK(built.built->form == cuda_form::host_entry);
   CHECK_FALSE(built.built->plan.has_value());
@@ -83,7 +83,7 @@ TEST_CASE("a plan whose headers NVRTC does not compile is built by nvcc, where h
 
   const auto refused = build(*with, "row_sum", with_thrust, {.host_entry = false});
   CHECK_FALSE(refused.built.has_value());
-  CHECK(refused.what.kind == env::verdict_kind::compile_error);
+  CHECK(refused.outcome.kind == env::verdict_kind::compile_error);
   CHECK(refused.no_plan.empty());
 }
 
@@ -94,8 +94,8 @@ TEST_CASE("an ordinary mistake is told by NVRTC and costs no second compilation"
   source += "__global__ void broken(float* y) { y[0] = not_there; }\n";
   const auto built = build(*with, "row_sum", source, {.host_entry = true});
   CHECK_FALSE(built.built.has_value());
-  CHECK(built.what.kind == env::verdict_kind::compile_error);
-  CHECK(contains(built.what.detail, "not_there"));
+  CHECK(built.outcome.kind == env::verdict_kind::compile_error);
+  CHECK(contains(built.outcome.detail, "not_there"));
   CHECK(built.no_plan.empty());
 }
 
@@ -104,9 +104,9 @@ TEST_CASE("a suite for the device-only form refuses others with a verdict that s
   if (with == nullptr) return;
   const auto source = honest("column_sum.malloc_async.cu");
   const auto refused = build(*with, "column_sum", source, {.host_entry = false});
-  CHECK(refused.what.kind == env::verdict_kind::rejected_static);
-  CHECK(refused.what.reason == "host_entry");
-  CHECK(contains(refused.what.detail, "policy: host_entry is off"));
+  CHECK(refused.outcome.kind == env::verdict_kind::rejected_static);
+  CHECK(refused.outcome.reason == "host_entry");
+  CHECK(contains(refused.outcome.detail, "policy: host_entry is off"));
   CHECK(build(*with, "column_sum", source, {.host_entry = true}).built.has_value());
   CHECK(build(*with, "row_sum", honest("row_sum.split_atomics.cu"), {.host_entry = false})
             .built.has_value());
@@ -133,12 +133,12 @@ TEST_CASE("cuBLAS where the suite allows library calls, and nowhere else") {
     INFO((passed ? passed->text : ""));
     CHECK_FALSE(passed.has_value());
     const auto built = build(*with, task, source, {.host_entry = true, .library_calls = true});
-    INFO(built.what.detail);
+    INFO(built.outcome.detail);
     REQUIRE(built.built.has_value());
     CHECK(built.built->calls_libraries);
     // Without the screen the linker still has no library to give.
     const auto unlinked = build(*with, task, source, {.host_entry = true, .library_calls = false});
-    CHECK(unlinked.what.kind == env::verdict_kind::compile_error);
+    CHECK(unlinked.outcome.kind == env::verdict_kind::compile_error);
   }
   const auto plain =
       build(*with, "column_sum", honest("column_sum.malloc_async.cu"), {.library_calls = true});
@@ -156,7 +156,7 @@ TEST_CASE("the name of a library among its texts does not give a candidate its p
     CAPTURE(allowed);
     const auto r = env::build_candidate(*with->compiler, with->shared, task, source, "sm_90a",
                                         {.host_entry = true, .library_calls = allowed});
-    INFO(r.what.detail << "\n" << (r.compiled ? r.compiled->text : ""));
+    INFO(r.outcome.detail << "\n" << (r.compiled ? r.compiled->text : ""));
     REQUIRE(r.built.has_value());
     // The compiler has kept it, and it counts for nothing.
     CHECK(contains(base::read_file(r.built->compiled.artefact, 64 << 20).value(), "libcublas.so"));
@@ -222,10 +222,10 @@ extern "C" void kernel(const float* x, float* y, int64_t n, int64_t m, void* wor
       build(*with, "row_sum", text("(float*)__nv_aligned_device_malloc(64, 16)"), {});
   for (const auto* refused : {&hidden, &aligned}) {
     CHECK_FALSE(refused->built.has_value());
-    CHECK(refused->what.kind == env::verdict_kind::compile_error);
-    CHECK(contains(refused->what.detail, "heap"));
+    CHECK(refused->outcome.kind == env::verdict_kind::compile_error);
+    CHECK(contains(refused->outcome.detail, "heap"));
   }
   const auto fine = build(*with, "row_sum", text("y + blockIdx.x"), {.host_entry = true});
-  INFO(fine.what.detail);
+  INFO(fine.outcome.detail);
   CHECK(fine.built.has_value());
 }

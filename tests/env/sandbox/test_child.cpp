@@ -27,7 +27,7 @@ using end_kind = env::child_end::kind;
 TEST_CASE("a child ends with its own status, and its end can be read again") {
   auto children = make_spawner();
   const auto result = run(*children, deed("exit", "7"));
-  CHECK(result.end.how == end_kind::exited);
+  CHECK(result.end.ending == end_kind::exited);
   CHECK(result.end.code == 7);
   CHECK(result.end.text() == "exit status 7");
   CHECK(result.layers == children->layers());
@@ -63,9 +63,9 @@ TEST_CASE("children of one layout have code, stack and libraries at the same add
 TEST_CASE("faults and aborts are signals") {
   auto children = make_spawner();
   const auto fault = run(*children, deed("fault")).end;
-  CHECK(fault.how == end_kind::signalled);
+  CHECK(fault.ending == end_kind::signalled);
   CHECK(fault.code == SIGSEGV);
-  CHECK(run(*children, deed("abort")).end.how == end_kind::signalled);
+  CHECK(run(*children, deed("abort")).end.ending == end_kind::signalled);
 }
 
 TEST_CASE("an endless loop ends at the wall clock, though nobody waits") {
@@ -77,7 +77,7 @@ TEST_CASE("an endless loop ends at the wall clock, though nobody waits") {
   CHECK_FALSE((*child)->wait(0).has_value());
   pollfd item{(*child)->pidfd(), POLLIN, 0};
   CHECK(poll(&item, 1, 20000) == 1);
-  CHECK((*child)->wait(0)->how == end_kind::timed_out);
+  CHECK((*child)->wait(0)->ending == end_kind::timed_out);
   CHECK(deeds_still_running().empty());
 }
 
@@ -87,14 +87,14 @@ TEST_CASE("an endless loop ends at its CPU time") {
   auto spec = deed("loop");
   spec.limits.cpu_s = 1;
   const auto end = run(*children, spec).end;
-  CHECK(end.how == end_kind::timed_out);
+  CHECK(end.ending == end_kind::timed_out);
 }
 
 TEST_CASE("kill ends a child and its whole tree") {
   auto children = make_spawner();
   auto child = children->spawn(deed("sleep"));
   REQUIRE(child.has_value());
-  CHECK((*child)->kill().how == end_kind::killed);
+  CHECK((*child)->kill().ending == end_kind::killed);
 
   for (const bool with_pid_namespace : {true, false}) {
     env::layer_set allowed = env::layer_set::all();
@@ -146,7 +146,7 @@ TEST_CASE(
     wait_for_ticks(1);
   }
   child.stop();
-  CHECK(child.kill().how == end_kind::killed);
+  CHECK(child.kill().ending == end_kind::killed);
   child.stop();
   child.go_on();
   CHECK(deeds_still_running().empty());
@@ -163,7 +163,7 @@ TEST_CASE("dropping the handle and dropping the spawner leave nothing behind") {
     CHECK(deeds_still_running().size() == 1);
     children.reset();
     CHECK(deeds_still_running().empty());
-    CHECK((*second)->wait(20)->how == end_kind::killed);
+    CHECK((*second)->wait(20)->ending == end_kind::killed);
   }
   CHECK(control_groups_left().empty());
 }
@@ -174,7 +174,7 @@ TEST_CASE("memory is bounded") {
   spec.limits.memory_bytes = 64 << 20;
   const auto end = run(*children, spec).end;
   if (children->layers().has(env::layer::cgroup1) || children->layers().has(env::layer::cgroup2)) {
-    CHECK(end.how == end_kind::signalled);
+    CHECK(end.ending == end_kind::signalled);
     CHECK(end.out_of_memory);
     CHECK(end.peak_bytes <= 80 << 20);
   } else {
@@ -369,7 +369,7 @@ TEST_CASE("many children side by side") {
       for (int i = 0; i < 10; ++i) {
         auto child = children->spawn(deed("exit", "5"));
         const auto end = child ? (*child)->wait(30) : std::nullopt;
-        if (end && end->how == end_kind::exited && end->code == 5)
+        if (end && end->ending == end_kind::exited && end->code == 5)
           ++good;
         else
           std::fprintf(stderr, "%s\n",

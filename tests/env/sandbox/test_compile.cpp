@@ -68,7 +68,7 @@ TEST_CASE("a good source becomes a shared object that works, once") {
   auto& compiler = *shared().compiler;
   CHECK(compiler.version().find("g++") != std::string::npos);
   const auto first = compiled(compiler, doubling + "// first\n");
-  REQUIRE_MESSAGE(first.what == build_kind::built, first.text);
+  REQUIRE_MESSAGE(first.outcome == build_kind::built, first.text);
   CHECK_FALSE(first.cached);
   CHECK(first.argv[0].find("g++") != std::string::npos);
   void* library = dlopen(first.artefact.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -96,32 +96,32 @@ TEST_CASE("the precompiled prelude is used and declares the entries") {
         compiled(compiler, include +
                                "void kernel(const float* x, float* y, int64_t n, void*, void*) {\n"
                                "  y[0] = std::max(std::exp(x[0]), static_cast<float>(n)); }\n");
-    CHECK_MESSAGE(result.what == build_kind::built, result.text);
+    CHECK_MESSAGE(result.outcome == build_kind::built, result.text);
   }
   // -Winvalid-pch as an error would show a prelude that is not taken.
   const auto pch =
       compiled(compiler, "#pragma GCC diagnostic error \"-Winvalid-pch\"\n" + doubling);
-  CHECK_MESSAGE(pch.what == build_kind::built, pch.text);
+  CHECK_MESSAGE(pch.outcome == build_kind::built, pch.text);
   CHECK(pch.text.find("pch") == std::string::npos);
 }
 
 TEST_CASE("errors come with the compiler's text, bounded, and the candidate's own lines") {
   auto& compiler = *shared().compiler;
   const auto wrong = compiled(compiler, "int a;\nthis is not C++\n");
-  CHECK(wrong.what == build_kind::error);
+  CHECK(wrong.outcome == build_kind::error);
   CHECK(wrong.text.find("kernel.cpp:2") != std::string::npos);
   CHECK(compiled(compiler, "int a;\n").text.find("kernel") != std::string::npos);
   CHECK(compiled(compiler, "int f(); " + doubling + "int g() { return f(); }").text.find("f()") !=
         std::string::npos);
   const auto other = compiled(compiler, "extern \"C\" int kernel(const float*) { return 0; }");
-  CHECK(other.what == build_kind::error);
+  CHECK(other.outcome == build_kind::error);
 
   std::string noisy = doubling;
   for (int i = 0; i < 2000; ++i)
     noisy += "#warning " + std::string(200, 'w') + "\n";
   noisy += "#error end\n";
   const auto bounded = compiled(compiler, noisy);
-  CHECK(bounded.what == build_kind::error);
+  CHECK(bounded.outcome == build_kind::error);
   CHECK(bounded.text.size() <= 2 * (16 << 10) + 200);
 }
 
@@ -136,9 +136,9 @@ TEST_CASE("the compiler sees nothing of the host but itself") {
     for (const std::string& path : {file, std::string("/etc/shadow"), std::string("/etc/passwd")}) {
       CAPTURE(path);
       const auto taken = compiled(compiler, "asm(\".incbin \\\"" + path + "\\\"\");\n" + doubling);
-      CHECK(taken.what == build_kind::error);
+      CHECK(taken.outcome == build_kind::error);
       const auto included = compiled(compiler, "#include \"" + path + "\"\n" + doubling);
-      CHECK(included.what == build_kind::error);
+      CHECK(included.outcome == build_kind::error);
       CHECK(included.text.find("root:") == std::string::npos);
     }
   };
@@ -147,7 +147,7 @@ TEST_CASE("the compiler sees nothing of the host but itself") {
     env::layer_set allowed = env::layer_set::all();
     allowed.remove(env::layer::mountns);
     auto alone = make_workshop(allowed);
-    CHECK(compiled(*alone.compiler, doubling).what == build_kind::built);
+    CHECK(compiled(*alone.compiler, doubling).outcome == build_kind::built);
     try_all(*alone.compiler);
   }
 }
@@ -166,24 +166,24 @@ TEST_CASE("time, memory and size of the compiler are bounded") {
   request.memory_bytes = std::int64_t{4} << 30;
   const auto slow = compiler.compile(request);
   REQUIRE(slow.has_value());
-  CHECK(slow->what == build_kind::timeout);
+  CHECK(slow->outcome == build_kind::timeout);
 
   request.wall_s = 60;
   request.memory_bytes = 96 << 20;
   const auto large = compiler.compile(request);
   REQUIRE(large.has_value());
-  CHECK(large->what == build_kind::error);
+  CHECK(large->outcome == build_kind::error);
 
   request.memory_bytes = std::int64_t{1} << 30;
   request.source = "char big[100 << 20] = {1};\n" + doubling;
   request.file_bytes = 8 << 20;
   const auto big = compiler.compile(request);
   REQUIRE(big.has_value());
-  CHECK(big->what == build_kind::error);
+  CHECK(big->outcome == build_kind::error);
   CHECK_FALSE(big->text.empty());
 
   // The next one is unaffected, and nothing is left.
-  CHECK(compiled(compiler, doubling + "int after;").what == build_kind::built);
+  CHECK(compiled(compiler, doubling + "int after;").outcome == build_kind::built);
   CHECK(control_groups_left().empty());
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("honest kernels compile as they pass the screen") {
     const auto text = base::read_file(item.path());
     REQUIRE(text.has_value());
     const auto result = compiled(compiler, *text);
-    CHECK_MESSAGE(result.what == build_kind::built, result.text);
+    CHECK_MESSAGE(result.outcome == build_kind::built, result.text);
   }
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("several callers, one cache") {
         request.source = doubling + "int number" + std::to_string((t + i) % 4) + ";\n";
         request.wall_s = 60;
         const auto result = compiler.compile(request);
-        if (result && result->what == build_kind::built &&
+        if (result && result->outcome == build_kind::built &&
             access(result->artefact.c_str(), R_OK) == 0)
           ++good;
       }

@@ -91,7 +91,7 @@ TEST_CASE(
     CAPTURE(file);
     const auto built = (*compiler)->compile(request);
     REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
-    REQUIRE_MESSAGE(built->what == env::compile_result::kind::built, built->text);
+    REQUIRE_MESSAGE(built->outcome == env::compile_result::kind::built, built->text);
     const auto open = trace_deed(*children, "call", built->artefact.string(),
                                  env::syscall_profile::gpu, processes);
     REQUIRE_MESSAGE(open.problem.empty(), open.problem);

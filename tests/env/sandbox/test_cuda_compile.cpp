@@ -96,7 +96,7 @@ TEST_CASE("device code: machine code and the symbols of its kernels, once") {
   if (shop == nullptr) return;
   const std::vector<std::string> names{"twice<256, float>", "twice<32, double>", "clear"};
   const auto first = compiled(*shop->compiler, device(doubling + "// first\n", names));
-  REQUIRE_MESSAGE(first.what == build_kind::built, first.text);
+  REQUIRE_MESSAGE(first.outcome == build_kind::built, first.text);
   CHECK_FALSE(first.cached);
   const auto file = base::read_file(first.artefact);
   REQUIRE(file.has_value());
@@ -120,7 +120,7 @@ TEST_CASE("device code: machine code and the symbols of its kernels, once") {
   auto other = device(doubling, names);
   other.architecture = "sm_80";
   CHECK(shop->compiler->key_of(other) != first.key);
-  CHECK(compiled(*shop->compiler, other).what == build_kind::built);
+  CHECK(compiled(*shop->compiler, other).outcome == build_kind::built);
   CHECK(shop->compiler->key_of(device(doubling, {"clear"})) != first.key);
   CHECK(contains(shop->compiler->version(), "NVRTC"));
 }
@@ -135,7 +135,7 @@ TEST_CASE("device code: every header of the list compiles, also those that NVRTC
     CAPTURE(header);
     const std::string line = "#include <" + std::string(header) + ">\n";
     const auto result = compiled(*shop->compiler, device(line + line + doubling, {"clear"}));
-    CHECK_MESSAGE(result.what == build_kind::built, result.text);
+    CHECK_MESSAGE(result.outcome == build_kind::built, result.text);
   }
   // All together, and with CUDA's own versions behind ours.
   std::string all;
@@ -150,7 +150,7 @@ TEST_CASE("device code: every header of the list compiles, also those that NVRTC
       "  if (std::isnan(v) || n > std::numeric_limits<int64_t>::max() - 1) v = NAN;\n"
       "  float w = std::min(v, 1.0f); std::swap(v, w); y[0] = std::move(v);\n}\n";
   const auto result = compiled(*shop->compiler, device(all, {"uses"}));
-  CHECK_MESSAGE(result.what == build_kind::built, result.text);
+  CHECK_MESSAGE(result.outcome == build_kind::built, result.text);
 }
 
 TEST_CASE("device code: half, bfloat16, cooperative groups and tensor cores without an include") {
@@ -160,7 +160,7 @@ TEST_CASE("device code: half, bfloat16, cooperative groups and tensor cores with
                               device("__global__ void f(__half* a, __nv_bfloat16* b) {\n"
                                      "  a[0] = __hadd(a[0], a[1]); b[0] = __hmul(b[0], b[1]); }\n",
                                      {"f"}));
-  CHECK_MESSAGE(small.what == build_kind::built, small.text);
+  CHECK_MESSAGE(small.outcome == build_kind::built, small.text);
   const auto groups =
       compiled(*shop->compiler,
                device("#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
@@ -170,7 +170,7 @@ TEST_CASE("device code: half, bfloat16, cooperative groups and tensor cores with
                       "  float s = cg::reduce(warp, y[threadIdx.x], cg::plus<float>());\n"
                       "  cg::this_grid().sync();\n  if (warp.thread_rank() == 0) y[0] = s;\n}\n",
                       {"f"}));
-  CHECK_MESSAGE(groups.what == build_kind::built, groups.text);
+  CHECK_MESSAGE(groups.outcome == build_kind::built, groups.text);
   CHECK(groups.ms < 3000);  // 0.1 s; with <cuda/atomic>, which it would draw in, 1.5 s
   const auto wmma =
       compiled(*shop->compiler,
@@ -183,7 +183,7 @@ TEST_CASE("device code: half, bfloat16, cooperative groups and tensor cores with
                       "  wmma::load_matrix_sync(fb, b, 16); wmma::mma_sync(fc, fa, fb, fc);\n"
                       "  wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);\n}\n",
                       {"f"}));
-  CHECK_MESSAGE(wmma.what == build_kind::built, wmma.text);
+  CHECK_MESSAGE(wmma.outcome == build_kind::built, wmma.text);
 }
 
 TEST_CASE("device code: errors come with the candidate's own lines, and are not kept") {
@@ -191,18 +191,18 @@ TEST_CASE("device code: errors come with the candidate's own lines, and are not 
   if (shop == nullptr) return;
   const auto wrong =
       compiled(*shop->compiler, device("__global__ void f() {}\n\nint broken(;\n", {"f"}));
-  CHECK(wrong.what == build_kind::error);
+  CHECK(wrong.outcome == build_kind::error);
   CHECK(contains(wrong.text, "kernel.cu(3)"));
   CHECK_FALSE(contains(wrong.text, "nvrtc"));
   // A kernel that is not there is the candidate's mistake too.
   const auto missing = compiled(*shop->compiler, device(doubling, {"not_there"}));
-  CHECK(missing.what == build_kind::error);
+  CHECK(missing.outcome == build_kind::error);
   CHECK(contains(missing.text, "not_there"));
   auto large = device("__device__ char big[300 << 20] = {1};\n" + doubling, {"clear"});
   large.wall_s = 5;
-  CHECK(compiled(*shop->compiler, large).what != build_kind::built);
+  CHECK(compiled(*shop->compiler, large).outcome != build_kind::built);
   const auto zero = compiled(*shop->compiler, device(std::string("int a;\0 b", 9), {}));
-  CHECK(zero.what == build_kind::error);
+  CHECK(zero.outcome == build_kind::error);
   CHECK(contains(zero.text, "zero byte"));
   CHECK_FALSE(shop->compiler->compile(device(doubling, {"a\tb"})).has_value());
   auto unknown = device(doubling, {"clear"});
@@ -219,7 +219,7 @@ TEST_CASE("device code: time is bounded, and the compiler sees nothing of the ho
       "__global__ void g(int* y) { *y = f<24, 0>::v; }\n",
       {"g"});
   slow.wall_s = 1;
-  CHECK(compiled(*shop->compiler, slow).what == build_kind::timeout);
+  CHECK(compiled(*shop->compiler, slow).outcome == build_kind::timeout);
 
   const auto secret = base::temp_folder::make("quern-secret");
   REQUIRE(secret.has_value());
@@ -231,15 +231,15 @@ TEST_CASE("device code: time is bounded, and the compiler sees nothing of the ho
     CAPTURE(path);
     const auto taken =
         compiled(compiler, device("#include \"" + path + "\"\n" + doubling, {"clear"}));
-    CHECK(taken.what == build_kind::error);
+    CHECK(taken.outcome == build_kind::error);
     CHECK_FALSE(contains(taken.text, "root:"));
     if (!compiler.can(cuda_form::host_entry)) return skip("the toolkit has no nvcc");
     const auto host_taken = compiled(compiler, host("#include \"" + path + "\"\n" + launching));
-    CHECK(host_taken.what == build_kind::error);
+    CHECK(host_taken.outcome == build_kind::error);
     CHECK_FALSE(contains(host_taken.text, "root:"));
     const auto assembled =
         compiled(compiler, host("asm(\".incbin \\\"" + path + "\\\"\");\n" + launching));
-    CHECK(assembled.what == build_kind::error);
+    CHECK(assembled.outcome == build_kind::error);
   };
   for (const std::string& path : {file, std::string("/etc/passwd")})
     try_both(*shop->compiler, path);
@@ -247,7 +247,7 @@ TEST_CASE("device code: time is bounded, and the compiler sees nothing of the ho
     env::layer_set allowed = env::layer_set::all();
     allowed.remove(env::layer::mountns);
     const auto alone = make_workshop(allowed);
-    CHECK(compiled(*alone->compiler, device(doubling, {"clear"})).what == build_kind::built);
+    CHECK(compiled(*alone->compiler, device(doubling, {"clear"})).outcome == build_kind::built);
     try_both(*alone->compiler, file);
   }
 }
@@ -256,7 +256,7 @@ TEST_CASE("host entry: a shared object with the entry, and errors on the candida
   workshop* shop = shared(cuda_form::host_entry);
   if (shop == nullptr) return;
   const auto built = compiled(*shop->compiler, host(launching));
-  REQUIRE_MESSAGE(built.what == build_kind::built, built.text);
+  REQUIRE_MESSAGE(built.outcome == build_kind::built, built.text);
   std::printf("nvcc in the sandbox: %lld ms\n", static_cast<long long>(built.ms));
   void* library = dlopen(built.artefact.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE_MESSAGE(library != nullptr, std::string(dlerror()));
@@ -266,17 +266,17 @@ TEST_CASE("host entry: a shared object with the entry, and errors on the candida
   CHECK(compiled(*shop->compiler, host("// again\n" + launching)).cached);
 
   const auto wrong = compiled(*shop->compiler, host(launching + "int broken(;\n"));
-  CHECK(wrong.what == build_kind::error);
+  CHECK(wrong.outcome == build_kind::error);
   CHECK(contains(wrong.text, "kernel.cu(10)"));
-  CHECK(compiled(*shop->compiler, host(doubling)).what == build_kind::error);  // no entry
+  CHECK(compiled(*shop->compiler, host(doubling)).outcome == build_kind::error);  // no entry
   const auto prototype = compiled(
       *shop->compiler, host("extern \"C\" int kernel(const float*, float*, int64_t, void*, "
                             "cudaStream_t) { return 0; }"));
-  CHECK(prototype.what == build_kind::error);
+  CHECK(prototype.outcome == build_kind::error);
   const auto half =
       compiled(*shop->compiler,
                host("__global__ void h(__half* x) { x[0] = __float2half(1.f); }\n" + launching));
-  CHECK_MESSAGE(half.what == build_kind::built, half.text);
+  CHECK_MESSAGE(half.outcome == build_kind::built, half.text);
 }
 
 TEST_CASE("how long compiling takes") {
@@ -290,7 +290,7 @@ TEST_CASE("how long compiling takes") {
           *shop->compiler,
           device(extra + doubling + "__constant__ int turn" + std::to_string(turn) + " = 1;\n",
                  {"twice<256, float>"}));
-      REQUIRE_MESSAGE(result.what == build_kind::built, result.text);
+      REQUIRE_MESSAGE(result.outcome == build_kind::built, result.text);
       best = std::min(best, result.ms);
     }
     std::printf("NVRTC in the sandbox, from start to end: %lld ms with '%s'\n",

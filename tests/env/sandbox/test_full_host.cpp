@@ -25,7 +25,7 @@ constexpr int mebibyte = 1 << 20;
 
 child_end end_of(end_kind how, int code = 0) {
   child_end end;
-  end.how = how;
+  end.ending = how;
   end.code = code;
   return end;
 }
@@ -46,8 +46,8 @@ env::cpp_compile_request request(const std::string& more) {
 std::string told(const base::expected<env::compile_result>& made) {
   if (!made)
     return fmt::format("host: {}: {}", base::to_string(made.error().code), made.error().message);
-  if (made->what == build_kind::built) return "built";
-  return made->what == build_kind::error ? "error: " + made->text : "timeout";
+  if (made->outcome == build_kind::built) return "built";
+  return made->outcome == build_kind::error ? "error: " + made->text : "timeout";
 }
 
 /// Fills the file system of `folder` until `left` bytes are free.

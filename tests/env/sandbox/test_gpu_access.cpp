@@ -117,7 +117,7 @@ TEST_CASE("profile gpu: what the driver's library may try is refused, the rest e
   for (const char* name : {"ptrace", "unshare", "io-uring", "clock", "remount"}) {
     CAPTURE(name);
     const auto end = run(*children, gpu_deed(name)).end;
-    CHECK(end.how == end_kind::signalled);
+    CHECK(end.ending == end_kind::signalled);
     CHECK(end.code == SIGSYS);
   }
 }

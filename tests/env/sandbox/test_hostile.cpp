@@ -73,8 +73,8 @@ std::vector<candidate> candidates_here() {
 // How the child that called a candidate ended, in the manifest's words.
 std::string word_for(const env::child_end& end) {
   if (end.out_of_memory) return "out_of_memory";
-  if (end.how == end_kind::timed_out) return "timed_out";
-  if (end.how == end_kind::signalled) {
+  if (end.ending == end_kind::timed_out) return "timed_out";
+  if (end.ending == end_kind::signalled) {
     const char* name = sigabbrev_np(end.code);
     return "SIG" + std::string(name != nullptr ? name : "?");
   }
@@ -111,8 +111,8 @@ std::string call_in(env::spawner& children, env::cpp_compiler& compiler,
                     const std::string& source) {
   auto built = compiler.compile(request_for(source));
   REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
-  if (built->what == env::compile_result::kind::timeout) return "compile_timeout";
-  if (built->what == env::compile_result::kind::error) {
+  if (built->outcome == env::compile_result::kind::timeout) return "compile_timeout";
+  if (built->outcome == env::compile_result::kind::error) {
     CHECK(built->text.find("root:") == std::string::npos);
     return "compile_error";
   }
@@ -145,7 +145,7 @@ bool is_compiled_in(const candidate& item, const std::vector<std::string>& witho
   REQUIRE_MESSAGE(compiler.has_value(), (compiler ? "" : compiler.error().message));
   const auto built = (*compiler)->compile(request_for(item.source));
   REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
-  return built->what == env::compile_result::kind::built || contains(built->text, "root:");
+  return built->outcome == env::compile_result::kind::built || contains(built->text, "root:");
 }
 
 /// How it ends in a child without these layers, who is another user and finds it by its path.
@@ -252,7 +252,7 @@ TEST_CASE(
     CAPTURE(item.file);
     const auto built = (*compiler)->compile(request_for(item.source));
     REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
-    REQUIRE_MESSAGE(built->what == env::compile_result::kind::built, built->text);
+    REQUIRE_MESSAGE(built->outcome == env::compile_result::kind::built, built->text);
     const auto trace = [&](env::spawner& in) {
       auto seen = trace_deed(in, "call", built->artefact.string(), env::syscall_profile::candidate,
                              processes);

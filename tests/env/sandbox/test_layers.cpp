@@ -34,7 +34,7 @@ TEST_CASE("hostile system calls end a candidate with SIGSYS") {
                            "unshare", "memory-file", "io-uring", "clock", "core", "remount"}) {
     CAPTURE(name);
     const auto end = run(*children, deed(name)).end;
-    CHECK(end.how == end_kind::signalled);
+    CHECK(end.ending == end_kind::signalled);
     CHECK(end.code == SIGSYS);
   }
   CHECK(run(*children, deed("forget-parent")).end.code == 42);

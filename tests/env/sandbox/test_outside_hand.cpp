@@ -18,7 +18,7 @@ namespace {
 
 child_end end_of(end_kind how, int code = 0) {
   child_end end;
-  end.how = how;
+  end.ending = how;
   end.code = code;
   return end;
 }
@@ -94,12 +94,12 @@ TEST_CASE("a child that waits has processor time left at its limit; one at work 
   auto spec = deed("sleep");
   spec.limits.wall_s = 0.3;
   auto end = run(*children, spec).end;
-  CHECK(end.how == end_kind::timed_out);
+  CHECK(end.ending == end_kind::timed_out);
   CHECK(end.stalled);
   spec = deed("loop");
   spec.limits.cpu_s = 1;
   end = run(*children, spec).end;
-  CHECK(end.how == end_kind::timed_out);
+  CHECK(end.ending == end_kind::timed_out);
   CHECK_FALSE(end.stalled);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a compiler that somebody killed once, or a part of it, is no fault of
     const auto built = w.compiler->compile(request(part == "g++" ? "driver" : "part"));
     CHECK(somebody.hits() == 1);
     REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
-    CHECK_MESSAGE(built->what == build_kind::built, built->text);
+    CHECK_MESSAGE(built->outcome == build_kind::built, built->text);
   }
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("a compiler that somebody stopped is given its time once more") {
   const auto built = w.compiler->compile(asked);
   CHECK(somebody.hits() == 1);
   REQUIRE_MESSAGE(built.has_value(), (built ? "" : built.error().message));
-  CHECK_MESSAGE(built->what == build_kind::built, built->text);
+  CHECK_MESSAGE(built->outcome == build_kind::built, built->text);
 }
 
 TEST_CASE(
@@ -142,14 +142,14 @@ TEST_CASE(
   meddled_workshop w;
   auto wrong = w.compiler->compile(request("wrong_alone", "not C++;\n"));
   REQUIRE(wrong.has_value());
-  CHECK(wrong->what == build_kind::error);
+  CHECK(wrong->outcome == build_kind::error);
   CHECK(wrong->text.find("kernel.cpp") != std::string::npos);
   {
     const meddler somebody("cc1plus", SIGKILL, 1);
     wrong = w.compiler->compile(request("wrong_killed", "not C++;\n"));
     CHECK(somebody.hits() == 1);
     REQUIRE(wrong.has_value());
-    CHECK(wrong->what == build_kind::error);
+    CHECK(wrong->outcome == build_kind::error);
     CHECK(wrong->text.find("kernel.cpp") != std::string::npos);
   }
   auto asked = request("always_stopped");

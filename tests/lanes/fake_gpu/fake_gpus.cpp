@@ -8,7 +8,7 @@ base::status check_module_gpus() {
   return {};
 }
 
-base::expected<gpu_access> module_gpu_access(const quern_desk_facts& /*gpu*/) {
+base::expected<gpu_access> module_gpu_access(const quern_context_facts& /*gpu*/) {
   gpu_access made;
   made.devices = {"/dev/zero"};
   return made;

@@ -3,7 +3,7 @@
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/reference_check.hpp"
-#include "actors/replay/task_book.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "lanes/module_tasks/module_lane.hpp"
 #include "lanes/module_tasks/module_texts.hpp"
 

@@ -163,9 +163,9 @@ TEST_CASE_FIXTURE(sources_fixture, "a file is a task, also without get_init_inpu
   const auto task = env::find_task(path("ref.py"), options);
   REQUIRE_MESSAGE(task.has_value(), (task ? "" : task.error().message));
   CHECK(task->task.name == "ref");
-  REQUIRE(task->of.has_value());
-  CHECK(task->of->members.empty());
-  CHECK(task->of->policy == env::suite_policy());
+  REQUIRE(task->of_suite.has_value());
+  CHECK(task->of_suite->members.empty());
+  CHECK(task->of_suite->policy == env::suite_policy());
   // As in its tree.
   const auto same =
       env::find_task(path("tree/KernelBench/level1/3_Batched_matrix_multiplication.py"), options);
@@ -204,7 +204,7 @@ TEST_CASE_FIXTURE(sources_fixture, "task files and suites are read as before") {
   const auto file = env::find_task(path("mine.task.yaml"), options);
   REQUIRE(file.has_value());
   CHECK(file->task == env::parse_task(text).value());
-  CHECK_FALSE(file->of.has_value());
+  CHECK_FALSE(file->of_suite.has_value());
   options.precision = "fp16";
   CHECK(contains(env::find_task(path("mine.task.yaml"), options).error().message,
                  "leave the precision out"));

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "policy/collectives/meeting.hpp"
+#include "policy/collectives/rendezvous.hpp"
 
 namespace quern::test {
 
 struct joined_ranks {
   base::temp_folder folder = base::temp_folder::make().value();
-  std::vector<std::shared_ptr<policy::meeting>> ranks;
+  std::vector<std::shared_ptr<policy::rendezvous>> ranks;
 
   explicit joined_ranks(std::int32_t count,
                         policy::watch_limits patience = {60'000'000'000, 1'000'000'000,
@@ -21,8 +21,8 @@ struct joined_ranks {
     std::vector<std::jthread> joining;
     for (std::int32_t i = 0; i < count; ++i)
       joining.emplace_back([&, i] {
-        auto joined =
-            policy::meeting::join({"unix:" + (folder.path() / "m").string(), i, count, patience});
+        auto joined = policy::rendezvous::join(
+            {"unix:" + (folder.path() / "m").string(), i, count, patience});
         if (joined) ranks[static_cast<std::size_t>(i)] = std::move(*joined);
       });
   }

@@ -40,7 +40,7 @@ void run_ahead(progress_trail& trail, slow_device& device, int done) {
 
 TEST_CASE("a phase is told when the device has come to it, whatever else the host does then") {
   joined_ranks group(1, {});
-  meeting& link = *group.ranks[0];
+  rendezvous& link = *group.ranks[0];
   progress_trail trail(link);
   slow_device device;
   link.at("idle", 6);
@@ -62,7 +62,7 @@ TEST_CASE("a phase is told when the device has come to it, whatever else the hos
 
 TEST_CASE("on the host everything is told at once, and nothing overtakes a mark") {
   joined_ranks group(1, {});
-  meeting& link = *group.ranks[0];
+  rendezvous& link = *group.ranks[0];
   progress_trail trail(link);
   trail.at("backward", 7, {});
   CHECK(link.where() == "backward, version 7");

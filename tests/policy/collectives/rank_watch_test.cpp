@@ -146,7 +146,7 @@ TEST_CASE("a rank that never comes, and a verdict that stays") {
   watch.joined(2, 0);
   for (base::nanoseconds_t now = 0; now < 60_s; now += 1_s)
     for (const std::int32_t rank : {0, 2})
-      watch.beat(rank, in("meeting", 0), now);
+      watch.beat(rank, in("rendezvous", 0), now);
   CHECK_FALSE(watch.complete());
   CHECK_FALSE(watch.judge(59_s));
   REQUIRE(watch.judge(60_s));
@@ -277,7 +277,7 @@ TEST_CASE("connections take their time; who does not come to them is blamed as e
   watched absent(3);
   for (rank_beat& one : absent.where)
     one = connecting(1);
-  absent.where[2] = in("meeting", 0);
+  absent.where[2] = in("rendezvous", 0);
   absent.pass(10);
   REQUIRE(absent.watch.judge(absent.now));
   CHECK(absent.watch.judge(absent.now)->rank == 2);

@@ -38,7 +38,7 @@ class simulated_engine {
     preempted += plan.preempted.size();
     check_budgets(plan);
     // Like the device: all rows of a pass write before any reads; copies come after.
-    for (const prompt_piece& p : plan.pieces)
+    for (const prompt_chunk& p : plan.chunks)
       if (!compute(p)) return false;
     if (limits_.shared_rows > 0 && !decode(plan)) return false;
     for (const page_copy& c : plan.copies)
@@ -68,7 +68,7 @@ class simulated_engine {
   }
   void check_budgets(const schedule_step& plan) {
     std::int64_t prompts = 0;
-    for (const prompt_piece& p : plan.pieces)
+    for (const prompt_chunk& p : plan.chunks)
       prompts += p.end - p.begin;
     const auto rows = static_cast<std::int64_t>(plan.rows.size());
     if (limits_.shared_rows > 0 ? prompts + rows > limits_.shared_rows
@@ -92,8 +92,8 @@ class simulated_engine {
         return fail("sequence " + std::to_string(s.what.serial) + " reads another's position");
     return true;
   }
-  bool compute(const prompt_piece& p) {
-    if (!known_.contains(p.serial)) return fail("a piece of nobody");
+  bool compute(const prompt_chunk& p) {
+    if (!known_.contains(p.serial)) return fail("a chunk of nobody");
     sequence& s = known_[p.serial];
     for (std::int64_t i = p.begin; i < p.end; ++i)
       cell(p.slot, i) = value_of(s, i);
@@ -101,7 +101,7 @@ class simulated_engine {
     if (p.last != (p.end == s.tokens)) return fail("last is wrong");
     if (!p.last) return true;
     ++s.tokens;
-    for (const prompt_piece::member& m : p.members) {
+    for (const prompt_chunk::member& m : p.members) {
       ++shared;
       ++known_[m.serial].tokens;
     }
@@ -192,23 +192,23 @@ TEST_CASE("every sequence gets its tokens from its own positions, in a thousand 
   CHECK(shared > 1000);
 }
 
-TEST_CASE("a prompt is computed once for its group, in pieces, and its whole pages are shared") {
+TEST_CASE("a prompt is computed once for its group, in chunks, and its whole pages are shared") {
   generation_schedule s({4, 40, 4, 6, 0});
   s.add(std::vector<scheduled_sequence>{{1, 10, 14}, {2, 10, 14}, {3, 10, 14}});
   schedule_step step = s.next();
-  REQUIRE(step.pieces.size() == 1);
-  CHECK(step.pieces[0].end == 6);
-  CHECK_FALSE(step.pieces[0].last);
+  REQUIRE(step.chunks.size() == 1);
+  CHECK(step.chunks[0].end == 6);
+  CHECK_FALSE(step.chunks[0].last);
   step = s.next();
-  REQUIRE(step.pieces.size() == 1);
-  CHECK(step.pieces[0].begin == 6);
-  CHECK(step.pieces[0].last);
-  CHECK(step.pieces[0].members.size() == 2);
+  REQUIRE(step.chunks.size() == 1);
+  CHECK(step.chunks[0].begin == 6);
+  CHECK(step.chunks[0].last);
+  CHECK(step.chunks[0].members.size() == 2);
   CHECK(step.copies.size() == 2);
   CHECK(step.rows.empty());
   CHECK(s.book().pages() - s.book().free_pages() == 5);  // 2 shared, 3 begun
   step = s.next();
-  CHECK(step.pieces.empty());
+  CHECK(step.chunks.empty());
   CHECK(step.rows.size() == 3);
   CHECK(step.rows[0].position == 10);
 }
@@ -218,7 +218,7 @@ TEST_CASE("the oldest keeps its pages, the youngest gives way and comes back fir
   s.add(std::vector<scheduled_sequence>{{1, 7, 20}});
   s.add(std::vector<scheduled_sequence>{{2, 7, 20}});
   schedule_step step = s.next();  // 2 pages for the first; the second has to leave one in reserve
-  REQUIRE(step.pieces.size() >= 1);
+  REQUIRE(step.chunks.size() >= 1);
   std::vector<std::uint64_t> gave_way;
   for (int i = 0; i < 13; ++i) {
     step = s.next();
@@ -228,7 +228,7 @@ TEST_CASE("the oldest keeps its pages, the youngest gives way and comes back fir
   CHECK(gave_way == std::vector<std::uint64_t>{2});
   CHECK(s.finish(1));
   step = s.next();
-  REQUIRE(step.pieces.size() == 1);
-  CHECK(step.pieces[0].serial == 2);
-  CHECK(step.pieces[0].end > 7);  // what it had sampled is computed like a longer prompt
+  REQUIRE(step.chunks.size() == 1);
+  CHECK(step.chunks[0].serial == 2);
+  CHECK(step.chunks[0].end > 7);  // what it had sampled is computed like a longer prompt
 }

@@ -1,4 +1,4 @@
-// The paged method with scalar kernels against the slot method, token by token: pages, pieces of
+// The paged method with scalar kernels against the slot method, token by token: pages, chunks of
 // prompts, fan-out, preemption, late reading, stops, versions. What a GPU adds is the kernels,
 // which have tests of their own (tests/policy/device), and gpu_generator_test.cpp.
 #include <algorithm>

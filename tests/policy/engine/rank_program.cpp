@@ -105,8 +105,8 @@ struct rank_process {
     limits.arrival = 60'000'000'000;
     if (asked.says("absent")) limits.connect = 1'500'000'000;
     if (asked.ranks > 1) {
-      link = must(meeting::join(
-          {"unix:" + (asked.folder / "meeting").string(), asked.rank, asked.ranks, limits}));
+      link = must(rendezvous::join(
+          {"unix:" + (asked.folder / "rendezvous").string(), asked.rank, asked.ranks, limits}));
       // Alive, but it never begins to connect.
       while (asked.says("absent") && asked.rank == 1)
         ::usleep(100'000);
@@ -159,7 +159,7 @@ struct rank_process {
   }
 
   order asked;
-  std::shared_ptr<meeting> link;
+  std::shared_ptr<rendezvous> link;
   std::optional<communicator> group;
   std::optional<trainer> learner;
 };
@@ -212,7 +212,7 @@ void save(const order& what) {
 void link_weights(const order& what) {
   const at::Device device = must(choose_device(what.says("cuda") ? "cuda" : "cpu"));
   auto link = must(weight_link::open(
-      {"unix:" + (what.folder / "meeting").string(), what.rank, what.ranks, {}}, device));
+      {"unix:" + (what.folder / "rendezvous").string(), what.rank, what.ranks, {}}, device));
   const std::int64_t count = what.says("cuda") ? 1'544'000'000 : 1'000'000;
   at::Tensor arena = at::full({count}, what.rank == 0 ? 3.0 : 0.0,
                               at::TensorOptions().dtype(at::kBFloat16).device(device));

@@ -102,7 +102,8 @@ TEST_CASE("kill -9: the others name rank, phase, peer and version, and end") {
   }
 }
 
-TEST_CASE("SIGSTOP: so they do of a rank that is frozen, the one that keeps the meeting included") {
+TEST_CASE(
+    "SIGSTOP: so they do of a rank that is frozen, the one that keeps the rendezvous included") {
   const auto folder = base::temp_folder::make().value();
   for (const int victim : {3, 0}) {
     CAPTURE(victim);

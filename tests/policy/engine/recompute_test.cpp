@@ -81,9 +81,9 @@ TEST_CASE("the planner's activations are those that the decoder holds") {
       demand.recompute = mode;
       demand.weight_bytes = type == at::kFloat ? 4 : 2;
       const memory_plan plan = plan_learner(arena.config, demand);
-      const auto found =
-          std::find_if(plan.items.begin(), plan.items.end(),
-                       [](const memory_item& item) { return item.what.find("activations") == 0; });
+      const auto found = std::find_if(
+          plan.items.begin(), plan.items.end(),
+          [](const memory_item& item) { return item.purpose.find("activations") == 0; });
       REQUIRE(found != plan.items.end());
       CAPTURE(model_type(arch));
       CAPTURE(to_string(mode));

@@ -40,28 +40,28 @@ struct notes {
 
 class noted_operation final : public operation {
  public:
-  explicit noted_operation(notes& of) : of_(of) {}
+  explicit noted_operation(notes& of) : notes_(of) {}
   bool wait_for(base::nanoseconds_t) override {
-    of_.calls.emplace_back("wait");
-    of_.marks_passed = of_.marks;
-    of_.catch_up();
+    notes_.calls.emplace_back("wait");
+    notes_.marks_passed = notes_.marks;
+    notes_.catch_up();
     return true;
   }
   base::expected<bool> follow() override {
-    of_.calls.emplace_back("follow");
-    of_.catch_up();
+    notes_.calls.emplace_back("follow");
+    notes_.catch_up();
     return true;
   }
   base::status result() override { return {}; }
 
  private:
-  notes& of_;
+  notes& notes_;
 };
 
 /// Of one rank.
 class noted_backend final : public collective_backend {
  public:
-  explicit noted_backend(notes& of) : of_(of) {}
+  explicit noted_backend(notes& of) : notes_(of) {}
   [[nodiscard]] at::Device device() const override { return at::kCPU; }
   started all_reduce(at::Tensor&, reduction how) override {
     return begin(how == reduction::max ? "max" : "sum", [] {});
@@ -69,28 +69,28 @@ class noted_backend final : public collective_backend {
   started reduce_scatter(at::Tensor& out, at::Tensor& in) override {
     return begin("reduce", [this, out, in]() mutable {
       out.copy_(in);
-      if (of_.spoil) out.fill_(std::numeric_limits<double>::quiet_NaN());
+      if (notes_.spoil) out.fill_(std::numeric_limits<double>::quiet_NaN());
     });
   }
   started all_gather(at::Tensor&, at::Tensor&) override {
-    if (of_.at_gather) of_.at_gather();
+    if (notes_.at_gather) notes_.at_gather();
     return begin("gather", [] {});
   }
   started broadcast(at::Tensor&, std::int32_t) override {
     return begin("broadcast", [] {});
   }
   std::function<bool()> mark() override {
-    return [this, here = ++of_.marks] { return of_.marks_passed >= here; };
+    return [this, here = ++notes_.marks] { return notes_.marks_passed >= here; };
   }
   void abort() noexcept override {}
 
  private:
   started begin(const char* what, std::function<void()> work) {
-    of_.calls.emplace_back(what);
-    of_.queue.push_back(std::move(work));
-    return std::make_shared<noted_operation>(of_);
+    notes_.calls.emplace_back(what);
+    notes_.queue.push_back(std::move(work));
+    return std::make_shared<noted_operation>(notes_);
   }
-  notes& of_;
+  notes& notes_;
 };
 
 trainer_options some_options() {
@@ -111,8 +111,8 @@ parameter_arena some_arena(at::ScalarType type) {
 struct lonely_rank {
   base::temp_folder folder = base::temp_folder::make().value();
   notes noted;
-  std::shared_ptr<meeting> link =
-      meeting::join({"unix:" + (folder.path() / "m").string(), 0, 1, {}}).value();
+  std::shared_ptr<rendezvous> link =
+      rendezvous::join({"unix:" + (folder.path() / "m").string(), 0, 1, {}}).value();
   communicator group{link, std::make_unique<noted_backend>(noted)};
   trainer learner;
 

@@ -21,7 +21,7 @@ struct ends {
 
 ends open_link(const std::filesystem::path& socket) {
   ends made;
-  meeting_place where{"unix:" + socket.string(), 0, 2, {60_s, 1_s, 2_s}};
+  rendezvous_options where{"unix:" + socket.string(), 0, 2, {60_s, 1_s, 2_s}};
   std::jthread other([&, there = where]() mutable {
     there.rank = 1;
     auto link = weight_link::open(there, at::kCPU);

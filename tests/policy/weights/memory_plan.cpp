@@ -18,7 +18,7 @@ model_config half_a_billion() {
   return tools::qwen_shape("0.5B").value();
 }
 
-/// A learner in bfloat16 on a GPU, as tools/bench_train.cpp makes one.
+/// A learner in bfloat16 on a GPU, as tools/benchmarks/bench_train.cpp makes one.
 learner_demand on_a_gpu() {
   learner_demand demand;
   demand.weight_bytes = 2;
@@ -31,7 +31,7 @@ learner_demand on_a_gpu() {
 
 std::int64_t bytes_of(const memory_plan& plan, std::string_view what) {
   for (const memory_item& item : plan.items)
-    if (item.what.starts_with(what)) return item.bytes;
+    if (item.purpose.starts_with(what)) return item.bytes;
   return -1;
 }
 

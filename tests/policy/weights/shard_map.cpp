@@ -23,16 +23,16 @@ TEST_CASE("the shards of any number of ranks hold every element of every paramet
         const shard_map map = make_shard_map(arena, rank).value();
         elements += map.elements;
         std::int64_t end = 0;
-        for (const shard_piece& piece : map.pieces) {
-          const parameter& p = arena.parameters[piece.parameter];
-          CHECK(piece.in_shard >= end);
-          end = piece.in_shard + piece.count;
+        for (const shard_slice& slice : map.slices) {
+          const parameter& p = arena.parameters[slice.parameter];
+          CHECK(slice.in_shard >= end);
+          end = slice.in_shard + slice.count;
           // The same element by both ways: through the arena and through the shard.
           const auto bucket = static_cast<std::size_t>(p.bucket);
-          CHECK(map.ranges[bucket].begin + piece.in_shard - map.begins[bucket] ==
-                p.offset + piece.in_parameter);
-          for (std::int64_t i = 0; i < piece.count; ++i)
-            ++held[piece.parameter][static_cast<std::size_t>(piece.in_parameter + i)];
+          CHECK(map.ranges[bucket].begin + slice.in_shard - map.begins[bucket] ==
+                p.offset + slice.in_parameter);
+          for (std::int64_t i = 0; i < slice.count; ++i)
+            ++held[slice.parameter][static_cast<std::size_t>(slice.in_parameter + i)];
         }
         CHECK(end <= map.elements);
       }

@@ -198,7 +198,7 @@ base::expected<compile_result> cpp_compiler::compile(const cpp_compile_request& 
   spec.argv.insert(spec.argv.end(), link_flags().begin(), link_flags().end());
   result.argv = spec.argv;
   if (auto found = state_->cache.find(result.key)) {
-    result.what = compile_result::kind::built;
+    result.outcome = compile_result::kind::built;
     result.artefact = *found;
     result.cached = true;
     result.layers = state_->children.layers();
@@ -225,7 +225,7 @@ base::expected<compile_result> cpp_compiler::compile(const cpp_compile_request& 
     return result;
   }
   QUERN_TRY(result.artefact, state_->cache.store(result.key, made.get(), request.file_bytes));
-  result.what = compile_result::kind::built;
+  result.outcome = compile_result::kind::built;
   return result;
 }
 

@@ -236,7 +236,7 @@ base::status cuda_compiler::state::by_nvrtc(const cuda_compile_request& request,
   };
   QUERN_TRY(const auto asked, as_memory_file(nvrtc_request(request)));
   QUERN_TRY(auto ran, run_compiler(children, spec_for(request, asked), control));
-  if (ran.end.how == child_end::kind::exited && ran.end.code == runner::nvrtc_unusable &&
+  if (ran.end.ending == child_end::kind::exited && ran.end.code == runner::nvrtc_unusable &&
       !ran.end.out_of_memory)
     return base::fail(base::errc::unavailable, "NVRTC does not run in the sandbox: {}", ran.err);
   if (!take_outcome(ran, request, result)) return {};
@@ -255,14 +255,14 @@ base::status cuda_compiler::state::by_nvrtc(const cuda_compile_request& request,
   const auto file = code ? write_device_code(what, *code)
                          : base::expected<std::string>(tl::make_unexpected(code.error()));
   if (!file || what.kernels.size() != request.kernels.size()) {
-    result.what = compile_result::kind::error;
+    result.outcome = compile_result::kind::error;
     result.text += "the compiler wrote no device code that can be used\n";
     return {};
   }
   QUERN_TRY(const auto whole, as_memory_file(*file));
   QUERN_TRY(result.artefact,
             cache.store(result.key, whole.get(), static_cast<std::int64_t>(file->size())));
-  result.what = compile_result::kind::built;
+  result.outcome = compile_result::kind::built;
   return {};
 }
 
@@ -320,7 +320,7 @@ base::status cuda_compiler::state::by_nvcc(const cuda_compile_request& request,
     return {};
   }
   QUERN_TRY(result.artefact, cache.store(result.key, made.get(), request.file_bytes));
-  result.what = compile_result::kind::built;
+  result.outcome = compile_result::kind::built;
   return {};
 }
 
@@ -380,7 +380,7 @@ base::expected<compile_result> cuda_compiler::compile(const cuda_compile_request
   compile_result result;
   result.key = key_of(request);
   if (auto found = state_->cache.find(result.key)) {
-    result.what = compile_result::kind::built;
+    result.outcome = compile_result::kind::built;
     result.artefact = *found;
     result.cached = true;
     result.layers = state_->children.layers();

@@ -63,7 +63,7 @@ node_id parser::add(expression made) {
     made.height = std::max(made.height, below.height + 1);
     made.constant = made.constant && below.constant;
   };
-  made.constant = made.what != operation::variable;
+  made.constant = made.kind != operation::variable;
   taller(made.a);
   taller(made.b);
   taller(made.c);
@@ -112,8 +112,8 @@ bool parser::known_value(node_id id, value& out) {
 node_id parser::to_number(node_id id, scalar type, conversion how) {
   if (failed() || (node(id).type.is_number() && node(id).type.number == type)) return id;
   expression made;
-  made.what = operation::convert;
-  made.how = how;
+  made.kind = operation::convert;
+  made.conversion_kind = how;
   made.at = node(id).at;
   made.type = number_of(type);
   made.a = id;
@@ -139,7 +139,7 @@ node_id parser::convert(node_id id, const value_type& to, conversion how, std::s
   if (same(from, to) && to.is_pointer()) return id;
   if (pointer_converts(from, to)) {
     expression made;
-    made.what = operation::convert;
+    made.kind = operation::convert;
     made.at = node(id).at;
     made.type = to;
     made.a = id;
@@ -169,7 +169,7 @@ node_id parser::unary(operation what, node_id operand, place where) {
     return operand;
   }
   expression made;
-  made.what = what;
+  made.kind = what;
   made.at = where;
   if (what == operation::logical_not) {
     made.a = operand;
@@ -196,7 +196,7 @@ node_id parser::advance(node_id pointer, node_id count, bool back, place where) 
     return pointer;
   }
   expression made;
-  made.what = operation::advance;
+  made.kind = operation::advance;
   made.at = where;
   made.type = type;
   made.a = pointer;
@@ -220,7 +220,7 @@ node_id parser::binary(operation what, node_id left, node_id right, place where)
     return left;
   }
   expression made;
-  made.what = what;
+  made.kind = what;
   made.at = where;
   if (what == operation::logical_and || what == operation::logical_or) {
     made.a = to_condition(left);
@@ -266,7 +266,7 @@ node_id parser::least_or_greatest(bool least, node_id left, node_id right, bool 
     return left;
   }
   expression made;
-  made.what = least ? operation::minimum : operation::maximum;
+  made.kind = least ? operation::minimum : operation::maximum;
   made.at = where;
   made.a = to_number(left, type, conversion::operand);
   made.b = to_number(right, type, conversion::operand);
@@ -296,7 +296,7 @@ node_id parser::mathematics(std::string_view name, std::vector<node_id> argument
   for (node_id& one : arguments)
     one = to_number(one, type, conversion::implicit);
   expression made;
-  made.what = operation::mathematics;
+  made.kind = operation::mathematics;
   made.function = row->function;
   made.at = where;
   made.type = number_of(type);

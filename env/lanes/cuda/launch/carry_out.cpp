@@ -17,7 +17,7 @@ evaluator::flow evaluator::sequence(const std::vector<node_id>& children, std::s
 }
 
 evaluator::flow evaluator::loop(const statement& node, frame& variables) {
-  bool first = node.what == action::loop_after;
+  bool first = node.kind == action::loop_after;
   while (!failed_) {
     if (++statements_ > plan_limits::statements) {
       fail(node.at, fmt::format("more than {} statements in one call", plan_limits::statements),
@@ -72,7 +72,7 @@ evaluator::flow evaluator::carry_out(node_id id, frame& variables) {
   if (failed_) return flow::give;
   ++depth_;
   flow then = flow::on;
-  switch (node.what) {
+  switch (node.kind) {
     case action::block:
       then = sequence(node.children, 0, variables);
       break;

@@ -97,7 +97,7 @@ value evaluator::evaluate(node_id id, const frame& variables) {
   if (failed_) return {};
   ++depth_;
   value out;
-  switch (node.what) {
+  switch (node.kind) {
     case operation::literal:
       out = node.constant_value;
       break;
@@ -143,7 +143,8 @@ value evaluator::evaluate(node_id id, const frame& variables) {
       out = in;
       const value_type& from = program_.expressions[static_cast<std::size_t>(node.a)].type;
       if (!node.type.is_number() || failed_) break;
-      if (fault wrong = convert_number(from.number, node.type.number, node.how, in, out);
+      if (fault wrong =
+              convert_number(from.number, node.type.number, node.conversion_kind, in, out);
           !wrong.empty())
         fail(node.at, std::move(wrong));
       break;
@@ -154,7 +155,7 @@ value evaluator::evaluate(node_id id, const frame& variables) {
       const value in = evaluate(node.a, variables);
       const value_type& type = program_.expressions[static_cast<std::size_t>(node.a)].type;
       if (failed_) break;
-      if (fault wrong = apply_unary(node.what, type.number, in, out); !wrong.empty())
+      if (fault wrong = apply_unary(node.kind, type.number, in, out); !wrong.empty())
         fail(node.at, std::move(wrong));
       break;
     }
@@ -172,7 +173,7 @@ value evaluator::evaluate_binary(const expression& node, const frame& variables)
   if (failed_) return out;
   const value_type& type = program_.expressions[static_cast<std::size_t>(node.a)].type;
   const value_type& right_type = program_.expressions[static_cast<std::size_t>(node.b)].type;
-  if (fault wrong = apply_binary(node.what, type.number, left, right_type.number, right, out);
+  if (fault wrong = apply_binary(node.kind, type.number, left, right_type.number, right, out);
       !wrong.empty())
     fail(node.at, std::move(wrong));
   return out;

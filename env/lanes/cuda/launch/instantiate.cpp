@@ -12,7 +12,7 @@ node_id parser::parse_call(const std::vector<std::size_t>& overloads, const plan
   const declaration* of = nullptr;
   for (const std::size_t index : overloads) {
     const declaration& one = unit_.declarations[index];
-    if (one.what != entity::function || !one.defined) continue;
+    if (one.kind != entity::function || !one.defined) continue;
     if (of != nullptr) {
       fail(name,
            fmt::format("'{}' is defined more than once: allowed is one definition", name.text));
@@ -52,7 +52,7 @@ node_id parser::instance(const declaration& of, const std::vector<template_argum
     return 0;
   }
   expression made;
-  made.what = operation::call;
+  made.kind = operation::call;
   made.at = where;
   std::string key = of.qualified + "<";
   for (const template_argument& one : arguments)

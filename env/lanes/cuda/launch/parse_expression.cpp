@@ -11,7 +11,7 @@ namespace {
 struct operator_row {
   std::string_view sign;
   int strength;
-  operation what;
+  operation kind;
 };
 
 constexpr auto operators = std::to_array<operator_row>({
@@ -69,7 +69,7 @@ node_id parser::parse_expression() {
     return 0;
   }
   expression made;
-  made.what = operation::choose;
+  made.kind = operation::choose;
   made.at = where;
   made.type = type;
   made.a = to_condition(condition);
@@ -95,7 +95,7 @@ node_id parser::parse_binary(int least) {
     const place where = place_of(peek());
     skip(row == &shift_right_row ? 2 : 1);
     const node_id right = parse_binary(row->strength + 1);
-    left = binary(row->what, left, right, where);
+    left = binary(row->kind, left, right, where);
   }
   return left;
 }
@@ -188,7 +188,7 @@ node_id parser::parse_postfix() {
         break;
       }
       expression member;
-      member.what = operation::member;
+      member.kind = operation::member;
       member.at = where;
       member.type = number_of(scalar::unsigned_int);
       member.a = made;
@@ -216,7 +216,7 @@ node_id parser::parse_cast(const value_type& to, node_id operand, place where) {
   if (to.is(form::dim3)) return to_dim3(operand, "the operand of a cast");
   if (to.is_pointer() && (from.is_pointer() || from.is(form::null))) {
     expression made;
-    made.what = operation::convert;
+    made.kind = operation::convert;
     made.at = where;
     made.type = to;
     made.a = operand;

@@ -32,7 +32,7 @@ node_id parser::parse_dimensions(std::string_view role) {
 // name.
 node_id parser::parse_launch(const declaration& kernel) {
   statement made;
-  made.what = action::launch;
+  made.kind = action::launch;
   made.at = place_of(unit_.tokens[here_.cursor - 1]);
   std::vector<template_argument> given;
   if (at("<")) given = parse_template_arguments(kernel);
@@ -126,7 +126,7 @@ const declaration* parser::parse_kernel_name(std::vector<template_argument>& arg
   if (failed()) return nullptr;
   const name_path path = path_here();
   const declaration* kernel = entity_here(path);
-  if (kernel == nullptr || kernel->what != entity::kernel) {
+  if (kernel == nullptr || kernel->kind != entity::kernel) {
     fail(peek(),
          fmt::format("found {}, allowed: the name of a __global__ function of this file", found()));
     return nullptr;
@@ -139,7 +139,7 @@ const declaration* parser::parse_kernel_name(std::vector<template_argument>& arg
 
 node_id parser::parse_cooperative() {
   statement made;
-  made.what = action::launch;
+  made.kind = action::launch;
   made.at = place_of(peek());
   made.cooperative = true;
   skip();
@@ -154,7 +154,7 @@ node_id parser::parse_cooperative() {
   made.b = parse_dimensions("the block");
   expect(",", "behind the block");
   const binding* list = at_identifier() ? find_name(peek().text) : nullptr;
-  if (!failed() && (list == nullptr || list->what != binding::role::arguments))
+  if (!failed() && (list == nullptr || list->kind != binding::role::arguments))
     fail(peek(), fmt::format("found {}, allowed: the name of a void* args[]", found()));
   if (failed()) return 0;
   std::vector<node_id> arguments = list->targets;
@@ -173,7 +173,7 @@ node_id parser::parse_cooperative() {
 
 node_id parser::parse_fill() {
   statement made;
-  made.what = action::fill;
+  made.kind = action::fill;
   made.at = place_of(peek());
   skip();
   value_type bytes = pointer_to(plain(form::nothing));
@@ -196,7 +196,7 @@ node_id parser::parse_fill() {
 
 node_id parser::parse_copy() {
   statement made;
-  made.what = action::copy;
+  made.kind = action::copy;
   made.at = place_of(peek());
   skip();
   value_type bytes = pointer_to(plain(form::nothing));
@@ -227,7 +227,7 @@ node_id parser::parse_copy() {
 // The runner sets what each launch needs; here it is only read and checked.
 node_id parser::parse_attribute() {
   statement made;
-  made.what = action::require;
+  made.kind = action::require;
   made.at = place_of(peek());
   skip();
   expect("(", "behind cudaFuncSetAttribute");

@@ -14,7 +14,7 @@ node_id parser::dim3_of(const std::vector<node_id>& members, place where) {
   }
   const value_type member = number_of(scalar::unsigned_int);
   expression made;
-  made.what = operation::make_dim3;
+  made.kind = operation::make_dim3;
   made.at = where;
   made.type = plain(form::dim3);
   node_id* const places[3] = {&made.a, &made.b, &made.c};
@@ -122,10 +122,10 @@ node_id parser::parse_name() {
   const bool single = path.parts.size() == 1 && !path.global && !path.standard;
   if (const binding* local = single ? find_name(first.text) : nullptr) {
     skip();
-    switch (local->what) {
+    switch (local->kind) {
       case binding::role::variable: {
         expression made;
-        made.what = operation::variable;
+        made.kind = operation::variable;
         made.at = place_of(first);
         made.type = local->type;
         made.slot = local->slot;
@@ -139,7 +139,7 @@ node_id parser::parse_name() {
     }
   }
   if (const declaration* known = entity_here(path)) {
-    switch (known->what) {
+    switch (known->kind) {
       case entity::constant: {
         here_.cursor = path.behind;
         const resolved_constant& constant =

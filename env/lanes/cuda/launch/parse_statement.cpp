@@ -43,7 +43,7 @@ node_id parser::parse_statement() {
     skip();
     expect(";", "behind " + first.text);
     statement made;
-    made.what = leaves ? action::leave : action::next;
+    made.kind = leaves ? action::leave : action::next;
     made.at = place_of(first);
     return add(std::move(made));
   }
@@ -85,13 +85,13 @@ node_id parser::parse_named_statement() {
     return made;
   }
   if (const declaration* known = entity_here(path)) {
-    if (known->what == entity::kernel) {
+    if (known->kind == entity::kernel) {
       here_.cursor = path.behind;
       return parse_launch(*known);
     }
-    if (known->what == entity::function) {
+    if (known->kind == entity::function) {
       statement made;
-      made.what = action::evaluate;
+      made.kind = action::evaluate;
       made.at = place_of(first);
       made.a = parse_expression();
       expect(";", "behind a call");
@@ -137,7 +137,7 @@ node_id parser::parse_controlled() {
 
 node_id parser::parse_if() {
   statement made;
-  made.what = action::choose;
+  made.kind = action::choose;
   made.at = place_of(peek());
   skip();
   if (at("constexpr")) {
@@ -169,7 +169,7 @@ node_id parser::parse_for() {
     expect(";", "in for");
   }
   statement made;
-  made.what = action::loop;
+  made.kind = action::loop;
   made.at = whole.at;
   if (!at(";")) made.a = to_condition(parse_expression());
   expect(";", "in for");
@@ -190,7 +190,7 @@ node_id parser::parse_for() {
 
 node_id parser::parse_while() {
   statement made;
-  made.what = action::loop;
+  made.kind = action::loop;
   made.at = place_of(peek());
   skip();
   expect("(", "behind while");
@@ -204,7 +204,7 @@ node_id parser::parse_while() {
 
 node_id parser::parse_do() {
   statement made;
-  made.what = action::loop_after;
+  made.kind = action::loop_after;
   made.at = place_of(peek());
   skip();
   ++here_.loops;
@@ -220,7 +220,7 @@ node_id parser::parse_do() {
 
 node_id parser::parse_switch() {
   statement made;
-  made.what = action::select;
+  made.kind = action::select;
   made.at = place_of(peek());
   skip();
   expect("(", "behind switch");
@@ -263,7 +263,7 @@ node_id parser::parse_switch() {
 
 node_id parser::parse_return() {
   statement made;
-  made.what = action::give;
+  made.kind = action::give;
   made.at = place_of(peek());
   skip();
   const auto own = static_cast<std::size_t>(here_.function);

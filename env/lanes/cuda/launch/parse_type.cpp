@@ -101,14 +101,14 @@ std::optional<value_type> parser::type_named(const name_path& path) {
   }
   if (path.parts.size() == 1 && !path.global) {
     if (const binding* local = find_name(last)) {
-      if (local->what == binding::role::type) return local->type;
+      if (local->kind == binding::role::type) return local->type;
       return std::nullopt;
     }
   }
   if (const auto* indices = find_entity(path.parts, path.global)) {
     const declaration& one = unit_.declarations[indices->front()];
-    if (one.what == entity::alias) return alias_of(indices->front());
-    if (one.what != entity::type) return std::nullopt;
+    if (one.kind == entity::alias) return alias_of(indices->front());
+    if (one.kind != entity::type) return std::nullopt;
     value_type type = plain(form::opaque);
     type.name = one.qualified;
     return type;

@@ -10,7 +10,7 @@ namespace {
 
 struct assignment_row {
   std::string_view sign;
-  operation what;
+  operation kind;
 };
 
 constexpr auto assignment_rows = std::to_array<assignment_row>({
@@ -45,7 +45,7 @@ node_id parser::parse_local_alias() {
   binding alias;
   const plan_token& name = peek();
   alias.name = name.text;
-  alias.what = binding::role::type;
+  alias.kind = binding::role::type;
   skip(2);
   type_reading reading;
   if (!read_type(reading)) return 0;
@@ -157,13 +157,13 @@ node_id parser::declare(const plan_token& name, const type_reading& reading, nod
     return 0;
   }
   if (reading.fixed && constant) {
-    one.what = binding::role::constant;
+    one.kind = binding::role::constant;
     if (!known_value(initial, one.known)) return 0;
     return bind(std::move(one), name) ? add(std::move(made)) : 0;
   }
   one.slot = new_slot();
   made.slot = one.slot;
-  made.what = initial == no_node ? action::forget : action::set;
+  made.kind = initial == no_node ? action::forget : action::set;
   made.a = initial;
   return bind(std::move(one), name) ? add(std::move(made)) : 0;
 }
@@ -172,7 +172,7 @@ node_id parser::declare(const plan_token& name, const type_reading& reading, nod
 node_id parser::parse_argument_array(const plan_token& first) {
   binding made;
   made.name = peek().text;
-  made.what = binding::role::arguments;
+  made.kind = binding::role::arguments;
   made.type = plain(form::arguments);
   const plan_token& name = peek();
   const bool is_void = here_.cursor >= 2 && unit_.tokens[here_.cursor - 1].text == "*" &&
@@ -190,8 +190,8 @@ node_id parser::parse_argument_array(const plan_token& first) {
     if (at("(") && at("void", 1) && at("*", 2) && at(")", 3)) skip(4);
     expect("&", "inside void* " + name.text + "[]");
     const binding* target = at_identifier() ? find_name(peek().text) : nullptr;
-    if (failed() || target == nullptr || target->what == binding::role::type ||
-        target->what == binding::role::arguments) {
+    if (failed() || target == nullptr || target->kind == binding::role::type ||
+        target->kind == binding::role::arguments) {
       fail(peek(), fmt::format("found {}, allowed: the name of a variable", found()));
       return 0;
     }
@@ -219,17 +219,17 @@ node_id parser::parse_assignment() {
     return 0;
   }
   const plan_token& name = peek();
-  if (target->what != binding::role::variable || target->fixed) {
+  if (target->kind != binding::role::variable || target->fixed) {
     fail(name, fmt::format("'{}' is constant: it cannot be assigned", name.text));
     return 0;
   }
   expression variable;
-  variable.what = operation::variable;
+  variable.kind = operation::variable;
   variable.at = place_of(name);
   variable.type = target->type;
   variable.slot = target->slot;
   statement made;
-  made.what = action::set;
+  made.kind = action::set;
   made.at = place_of(first);
   made.slot = target->slot;
   skip();
@@ -246,7 +246,7 @@ node_id parser::parse_assignment() {
     }
     made.component = peek().text[0] - 'x';
     expression member;
-    member.what = operation::member;
+    member.kind = operation::member;
     member.at = place_of(peek());
     member.type = number_of(scalar::unsigned_int);
     member.a = current;
@@ -277,7 +277,7 @@ node_id parser::parse_assignment() {
     for (const assignment_row& row : assignment_rows) {
       if (!at(row.sign)) continue;
       skip();
-      result = binary(row.what, current, parse_expression(), place_of(sign));
+      result = binary(row.kind, current, parse_expression(), place_of(sign));
       break;
     }
   }

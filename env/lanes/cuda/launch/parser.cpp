@@ -71,13 +71,13 @@ void parser::fail(place where, std::string text) {
   here_.cursor = here_.stop;
 }
 
-parser::nested::nested(parser& of) : of_(of) {
+parser::nested::nested(parser& of) : parser_(of) {
   if (++of.depth_ > plan_limits::nesting)
     of.fail(of.peek(), fmt::format("nested deeper than {}", plan_limits::nesting));
 }
 
 parser::elsewhere::elsewhere(parser& of, token_range range, const std::vector<std::string>& path)
-    : of_(of), aside_(std::move(of.here_)) {
+    : parser_(of), aside_(std::move(of.here_)) {
   of.here_ = context{};
   of.here_.cursor = range.first;
   of.here_.stop = range.last;
@@ -86,8 +86,8 @@ parser::elsewhere::elsewhere(parser& of, token_range range, const std::vector<st
 }
 
 parser::elsewhere::~elsewhere() {
-  of_.here_ = std::move(aside_);
-  if (of_.failed()) of_.here_.cursor = of_.here_.stop;
+  parser_.here_ = std::move(aside_);
+  if (parser_.failed()) parser_.here_.cursor = parser_.here_.stop;
 }
 
 // ---- names ----
@@ -215,7 +215,7 @@ const declaration* parser::find_entry(std::string_view name) {
   const declaration* chosen = nullptr;
   for (const declaration& one : unit_.declarations) {
     if (one.name != name || !one.defined) continue;
-    if (one.what != entity::function) {
+    if (one.kind != entity::function) {
       fail(unit_.tokens[one.name_at], fmt::format("'{}' has to be a host function", name));
     } else if (chosen != nullptr) {
       fail(unit_.tokens[one.name_at], fmt::format("'{}' is defined a second time", name));

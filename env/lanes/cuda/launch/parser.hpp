@@ -47,7 +47,7 @@ class parser {
   struct binding {
     enum class role : std::uint8_t { variable, constant, type, arguments, unknown };
     std::string name;
-    role what = role::variable;
+    role kind = role::variable;
     value_type type;
     std::int32_t slot = 0;
     bool fixed = false;            // const: cannot be assigned
@@ -99,12 +99,12 @@ class parser {
   class nested {
    public:
     explicit nested(parser& of);
-    ~nested() { --of_.depth_; }
+    ~nested() { --parser_.depth_; }
     nested(const nested&) = delete;
     nested& operator=(const nested&) = delete;
 
    private:
-    parser& of_;
+    parser& parser_;
   };
   // Puts the current context aside and reads elsewhere for as long as it lives.
   class elsewhere {
@@ -115,7 +115,7 @@ class parser {
     elsewhere& operator=(const elsewhere&) = delete;
 
    private:
-    parser& of_;
+    parser& parser_;
     context aside_;
   };
 
@@ -125,18 +125,18 @@ class parser {
   class block_scope {
    public:
     explicit block_scope(parser& of)
-        : of_(of), names_(of.here_.names.size()), scope_(of.here_.scope) {
+        : parser_(of), names_(of.here_.names.size()), scope_(of.here_.scope) {
       of.here_.scope = names_;
     }
     ~block_scope() {
-      if (of_.here_.names.size() > names_) of_.here_.names.resize(names_);
-      of_.here_.scope = scope_;
+      if (parser_.here_.names.size() > names_) parser_.here_.names.resize(names_);
+      parser_.here_.scope = scope_;
     }
     block_scope(const block_scope&) = delete;
     block_scope& operator=(const block_scope&) = delete;
 
    private:
-    parser& of_;
+    parser& parser_;
     std::size_t names_;
     std::size_t scope_;
   };

@@ -45,9 +45,9 @@ enum class math_function : std::uint8_t {
 };
 
 struct expression {
-  operation what = operation::literal;
+  operation kind = operation::literal;
   math_function function = math_function::square_root;  ///< of mathematics
-  conversion how = conversion::implicit;                ///< of convert
+  conversion conversion_kind = conversion::implicit;    ///< of convert
   bool constant = false;                                ///< the same at all sizes
   place at;
   value_type type;
@@ -86,7 +86,7 @@ struct switch_label {
 };
 
 struct statement {
-  action what = action::block;
+  action kind = action::block;
   place at;
   node_id a = no_node;
   node_id b = no_node;

@@ -97,15 +97,15 @@ template_argument parser::parse_template_argument(bool is_type) {
                       unit_.tokens[path.behind].text == ">");
   const binding* local =
       alone && path.parts.size() == 1 && !path.global ? find_name(path.parts[0]) : nullptr;
-  if (local != nullptr && local->what == binding::role::unknown) {
+  if (local != nullptr && local->kind == binding::role::unknown) {
     made.text = local->text;
     skip();
     return made;
   }
   const declaration* named = alone ? entity_here(path) : nullptr;
-  if (named != nullptr && (named->what == entity::constant || named->what == entity::function)) {
+  if (named != nullptr && (named->kind == entity::constant || named->kind == entity::function)) {
     made.text = named->qualified;
-    if (named->what == entity::constant) {
+    if (named->kind == entity::constant) {
       // Its value is used where it can be had.
       const auto index = static_cast<std::size_t>(named - unit_.declarations.data());
       const resolved_constant& constant = constant_of(index);
@@ -120,7 +120,7 @@ template_argument parser::parse_template_argument(bool is_type) {
   if (alone && named == nullptr && path.parts.size() > 1 && !path.standard) {
     std::vector<std::string> outer(path.parts.begin(), path.parts.end() - 1);
     const auto* indices = find_entity(outer, path.global);
-    if (indices != nullptr && unit_.declarations[indices->front()].what == entity::type) {
+    if (indices != nullptr && unit_.declarations[indices->front()].kind == entity::type) {
       made.text = unit_.declarations[indices->front()].qualified + "::" + path.parts.back();
       here_.cursor = path.behind;  // an enumerator or a static member
       return made;
@@ -178,7 +178,7 @@ std::vector<parser::binding> parser::bindings_of(const std::vector<template_argu
     bound.type = one.type;
     bound.known = one.number;
     bound.text = one.text;
-    bound.what = one.is_type ? binding::role::type
+    bound.kind = one.is_type ? binding::role::type
                              : (one.known ? binding::role::constant : binding::role::unknown);
     made.push_back(std::move(bound));
   }

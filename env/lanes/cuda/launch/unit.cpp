@@ -147,14 +147,14 @@ void outliner::read_class(declaration made, std::size_t at) {
       continue;
     made.name = tokens_[at].text;
     made.specialisation = text(at + 1) == "<";
-    made.what = entity::type;
+    made.kind = entity::type;
     return add(std::move(made));
   }
 }
 
 void outliner::read_alias(declaration made, std::size_t head) {
   const std::size_t end = made.whole.last - 1;  // the ';'
-  made.what = entity::alias;
+  made.kind = entity::alias;
   if (text(head) == "typedef") {
     if (end < head + 3 || tokens_[end - 1].kind != token_kind::identifier) return;
     made.name_at = end - 1;
@@ -202,7 +202,7 @@ void outliner::read_variables(const declaration& common, std::size_t head) {
     made.initialiser = word == "=" ? token_range{at + 1, next} : token_range{at + 1, next - 1};
     const bool fixed = (with_const || common.is_constexpr) && initialised && !on_device;
     const bool fixed_on_device = common.is_constexpr && initialised;
-    made.what = fixed || fixed_on_device ? entity::constant : entity::variable;
+    made.kind = fixed || fixed_on_device ? entity::constant : entity::variable;
     add(std::move(made));
     at = next;
     begin = next + 1;
@@ -285,7 +285,7 @@ void outliner::read_declaration(std::size_t first) {
     return read_class(std::move(made), head);
   if (one_of(text(head), {"static_assert", "friend", "asm"})) return;
   if (open == 0) return read_variables(made, head);
-  made.what = is_kernel ? entity::kernel : entity::function;
+  made.kind = is_kernel ? entity::kernel : entity::function;
   if (open > head) read_function(std::move(made), head, open);
 }
 
@@ -309,7 +309,7 @@ std::optional<plan_error> outliner::run() {
   if (!error_ && !scopes_.empty()) fail(end, "a namespace is never closed");
   // A name that this parser takes for a type of its own must not mean another.
   for (const declaration& one : unit_.declarations) {
-    if (error_ || (one.what != entity::alias && one.what != entity::type)) continue;
+    if (error_ || (one.kind != entity::alias && one.kind != entity::type)) continue;
     if (known_type(one.name)) fail(one.whole.first, fmt::format("'{}' is declared anew", one.name));
   }
   return error_;
@@ -368,7 +368,7 @@ std::string blanked(std::string_view source, const unit& of,
 }
 
 bool host_only(const declaration& one) {
-  return one.what == entity::function && !one.device && !one.is_constexpr;
+  return one.kind == entity::function && !one.device && !one.is_constexpr;
 }
 
 }  // namespace quern::env::plan

@@ -28,7 +28,7 @@ struct token_range {
 };
 
 struct declaration {
-  entity what = entity::function;
+  entity kind = entity::function;
   std::string name;
   std::vector<std::string> path;  ///< namespaces around it; unnamed and inline ones left out
   std::string qualified;          ///< "a::b::name"

@@ -28,7 +28,7 @@ base::expected<extension_recording::end> recording_end_of(std::string_view word)
 base::status parse_recording_end(const base::json& object, extension_recording& recording) {
   QUERN_TRY(const auto word, base::get<std::string>(object, "end"));
   QUERN_TRY(recording.text, base::get<std::string>(object, "text"));
-  QUERN_TRY(recording.how, recording_end_of(word));
+  QUERN_TRY(recording.ending, recording_end_of(word));
   recording.text.resize(std::min<std::size_t>(recording.text.size(), most_recording_text));
   return {};
 }
@@ -39,7 +39,7 @@ base::expected<extension_recording> parse_extension_recording(std::string_view l
   extension_recording recording;
   for (const std::string_view line : base::split(lines, '\n')) {
     if (line.empty()) continue;
-    if (recording.how != extension_recording::end::lost)
+    if (recording.ending != extension_recording::end::lost)
       return base::fail(base::errc::invalid_argument, "a recording goes on behind its end");
     QUERN_TRY(const auto object, base::parse_json(line, 5));
     if (object.is_object() && object.size() == 1 && object.contains("request")) {

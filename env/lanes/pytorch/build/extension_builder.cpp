@@ -187,7 +187,7 @@ base::expected<tool_outcome> extension_builder::state::run_once(const extension_
 
 base::status extension_builder::state::keep(const base::unique_fd& made, extension_result& result) {
   QUERN_TRY(result.artefact, cache.store(result.key, made.get(), options.limits.file_bytes));
-  result.what = compile_result::kind::built;
+  result.outcome = compile_result::kind::built;
   return {};
 }
 
@@ -245,7 +245,7 @@ base::expected<extension_result> extension_builder::state::build(const extension
   extension_result result;
   result.key = extension_key(request, options.architecture, fingerprint);
   if (auto found = cache.find(result.key)) {
-    result.what = compile_result::kind::built;
+    result.outcome = compile_result::kind::built;
     result.artefact = *found;
     result.cached = true;
     result.layers = children.layers();
@@ -320,7 +320,7 @@ base::expected<extension_result> extension_builder::build_fully(const extension_
   result.text = flags.refused;
   if (!flags.refused.empty()) return result;
   QUERN_TRY(const auto made, state_->full(request, flags, result));
-  if (made) result.what = compile_result::kind::built;
+  if (made) result.outcome = compile_result::kind::built;
   return result;
 }
 

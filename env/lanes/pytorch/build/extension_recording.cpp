@@ -42,7 +42,7 @@ base::expected<extension_recording> record_extensions(spawner& children, const p
   spec.err = child_stream::captured(most_recording_text);
   QUERN_TRY(auto ran, run_tool(children, spec));
   QUERN_TRY(auto recording, parse_extension_recording(ran.out));
-  if (recording.how == extension_recording::end::lost)
+  if (recording.ending == extension_recording::end::lost)
     recording.text = fmt::format("{} {}", ran.end.text(), ran.err);
   return recording;
 }

@@ -25,7 +25,7 @@ struct extension_recording {
     lost          ///< the process ended without a word, or ran out of time
   };
   std::vector<extension_request> requests;  ///< each once, in the order in which they were made
-  end how = end::lost;
+  end ending = end::lost;
   std::string text;
   bool asks_later = false;  ///< its next stage may ask for more
 };

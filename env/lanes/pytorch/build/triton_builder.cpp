@@ -187,7 +187,7 @@ base::status triton_builder::state::keep(const tool_outcome& ran, triton_result&
   artefact.cubin = cubin;
   QUERN_TRY(const auto file, as_memory_file(write_triton_artefact(artefact)));
   QUERN_TRY(result.artefact, cache.store(result.key, file.get(), 2 * options.limits.file_bytes));
-  result.what = compile_result::kind::built;
+  result.outcome = compile_result::kind::built;
   return {};
 }
 
@@ -196,7 +196,7 @@ base::expected<triton_result> triton_builder::state::build(const triton_kernel& 
   result.key = triton_kernel_key(kernel, fingerprint);
   if (const auto found = cache.find(result.key)) {
     if (const auto launcher = find_launcher(*found)) {
-      result.what = compile_result::kind::built;
+      result.outcome = compile_result::kind::built;
       result.artefact = *found;
       result.launcher = *launcher;
       result.cached = true;
@@ -264,7 +264,7 @@ base::expected<triton_result> triton_builder::build(const triton_kernel& kernel)
   }));
   static_cast<compile_result&>(mine) = shared;
   // Those who waited for another's build know the artefact alone.
-  if (mine.what == compile_result::kind::built && mine.launcher.empty()) {
+  if (mine.outcome == compile_result::kind::built && mine.launcher.empty()) {
     QUERN_TRY(mine.launcher, state_->find_launcher(mine.artefact));
   }
   return mine;

@@ -23,18 +23,18 @@ contexts_ahead::~contexts_ahead() {
   watcher_.join();
 }
 
-void contexts_ahead::stand_still(bool still) {
+void contexts_ahead::set_paused(bool paused) {
   const std::lock_guard lock(asking_);
-  still_ = still;
-  zygote_.stand_still(still);
+  paused_ = paused;
+  zygote_.set_paused(paused);
 }
 
 void contexts_ahead::order(const python_start& how, int children) {
   // Those that stand still because an evaluator of another process had begun to measure.
   quiet_.let_go_on();
   const std::lock_guard lock(guard_);
-  if (!noise_) noise_.emplace(quiet_, [this](bool still) { stand_still(still); });
-  zygote_.stand_ready(how, children);
+  if (!noise_) noise_.emplace(quiet_, [this](bool paused) { set_paused(paused); });
+  zygote_.prefork(how, children);
   ordered_at_ = clock_.now_ns();
   ++orders_;
   ordered_.notify_all();
@@ -45,9 +45,9 @@ bool contexts_ahead::in_making() const {
   return noise_.has_value();
 }
 
-bool contexts_ahead::all_stand() {
+bool contexts_ahead::all_ready() {
   const std::lock_guard lock(asking_);
-  if (still_) return false;
+  if (paused_) return false;
   // What is wrong shows when a child is asked for. A zygote that is gone has nothing in making.
   (void)zygote_.ready_children();
   return true;
@@ -65,10 +65,10 @@ void contexts_ahead::watch(const std::stop_token& over) {
     if (orders_ != seen) continue;
     lock.unlock();
     quiet_.let_go_on();
-    const bool stand = all_stand();
+    const bool ready = all_ready();
     lock.lock();
     if (orders_ != seen) continue;
-    if (stand) {
+    if (ready) {
       noise_.reset();
     } else {
       ordered_at_ = clock_.now_ns();

@@ -27,23 +27,23 @@ class contexts_ahead {
   contexts_ahead(const contexts_ahead&) = delete;
   contexts_ahead& operator=(const contexts_ahead&) = delete;
 
-  /// As python_zygote::stand_ready().
+  /// As python_zygote::prefork().
   void order(const python_start& how, int children);
 
   /// Whether the device may be disturbed by children of this object now.
   [[nodiscard]] bool in_making() const;
 
  private:
-  void stand_still(bool still);
+  void set_paused(bool paused);
   void watch(const std::stop_token& over);
   /// Whether all that were ordered stand, or there is nobody who would; false where they were
   /// stopped. Waits for those that are in making.
-  bool all_stand();
+  bool all_ready();
 
   device_quiet& quiet_;
   python_zygote& zygote_;
-  std::mutex asking_;  ///< of `still_`, and of questions that let children go on
-  bool still_ = false;
+  std::mutex asking_;  ///< of `paused_`, and of questions that let children go on
+  bool paused_ = false;
   mutable std::mutex guard_;  ///< of what follows
   std::condition_variable_any ordered_;
   std::optional<device_quiet::interruptible> noise_;

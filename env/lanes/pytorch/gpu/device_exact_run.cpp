@@ -17,7 +17,7 @@ class device_exact_run {
  public:
   device_exact_run(pytorch_device_evaluator::state& with, const exact_request& request,
                    const exact_terms& terms)
-      : with_(with),
+      : state_(with),
         request_(request),
         terms_(terms),
         precision_(name_of(pytorch_of(*request.subject).precision)) {}
@@ -32,7 +32,7 @@ class device_exact_run {
   /// A warm Python that died is started again, once.
   base::expected<python_child> fork(const python_start& how);
 
-  pytorch_device_evaluator::state& with_;
+  pytorch_device_evaluator::state& state_;
   const exact_request& request_;
   const exact_terms& terms_;
   std::string_view precision_;
@@ -44,12 +44,12 @@ class device_exact_run {
 base::expected<std::string> device_exact_run::build_extensions(const module_sheet* sheet) {
   QUERN_TRY(auto file, write_module("candidate.py", request_.source));
   file_.emplace(std::move(file));
-  const auto requests = recorded_extensions(*with_.recorder, file_->path.string(), sheet,
+  const auto requests = recorded_extensions(*state_.recorder, file_->path.string(), sheet,
                                             {device_exact_recording, device_exact_recording});
   // What is no request, or takes too long, fails where the candidate runs.
   if (!requests && finding_of_recording(requests.error())) return std::string();
   if (!requests) return tl::make_unexpected(requests.error());
-  QUERN_TRY(built_, with_.builds->build(*requests, file_->folder.path()));
+  QUERN_TRY(built_, state_.builds->build(*requests, file_->folder.path()));
   return std::string();
 }
 
@@ -58,52 +58,52 @@ base::expected<std::string> device_exact_run::build() {
   if (std::string why = cannot_run_on_device(facts); !why.empty()) return why;
   const bool extensions = facts.uses_load || facts.uses_load_inline;
   if (!extensions && !facts.uses_triton_jit) return std::string();
-  const auto sheet = with_.sheets->of(*request_.subject);
+  const auto sheet = state_.sheets->of(*request_.subject);
   if (facts.uses_triton_jit) {
     // Its launches are learnt from a call as the reference is called.
     if (!sheet)
       return "kernels in Triton are compiled ahead for what the reference is called with, and that "
              "is not known: " +
              sheet.error().message;
-    QUERN_TRY(kernels_, with_.kernels->build(request_.source, *sheet));
+    QUERN_TRY(kernels_, state_.kernels->build(request_.source, *sheet));
   }
   return extensions ? build_extensions(sheet ? &*sheet : nullptr) : std::string();
 }
 
 base::expected<python_child> device_exact_run::fork(const python_start& how) {
-  QUERN_TRY(auto* zygote, with_.stand->zygote());
+  QUERN_TRY(auto* zygote, state_.manager->zygote());
   auto child = zygote->fork(how);
   if (child) return child;
-  with_.stand->renew();
-  QUERN_TRY(zygote, with_.stand->zygote());
+  state_.manager->renew();
+  QUERN_TRY(zygote, state_.manager->zygote());
   return zygote->fork(how);
 }
 
 base::expected<base::json> device_exact_run::ask() {
-  if (const auto& out = with_.care->quarantine().entry())
+  if (const auto& out = state_.care->quarantine().entry())
     return base::fail(base::errc::unavailable, "the device is in quarantine: {}", out->reason);
-  QUERN_TRY(auto turn, device_turn::open(with_.care->watch().bus_id()));
+  QUERN_TRY(auto turn, device_turn::open(state_.care->watch().bus_id()));
   if (!turn.wait(device_exact_wait_s + terms_.limit_s))
     return base::fail(base::errc::timeout, "the GPU was used by others for {:g} s",
                       device_exact_wait_s + terms_.limit_s);
-  QUERN_CHECK(with_.care->take_up());
+  QUERN_CHECK(state_.care->take_up());
   python_start how = device_start(!built_.folder.empty());
   how.kernels = kernels_.has_value();
-  how.core = with_.core.core();
+  how.core = state_.core.core();
   QUERN_TRY(auto child, fork(how));
-  QUERN_TRY(auto* zygote, with_.stand->zygote());
+  QUERN_TRY(auto* zygote, state_.manager->zygote());
   device_module both(*zygote, std::move(child));
   QUERN_CHECK(put_extensions(both, built_));
   if (kernels_) QUERN_CHECK(put_kernels(both, *kernels_));
   QUERN_TRY(const auto reference, both.put("reference.py", request_.subject->reference));
   QUERN_TRY(const auto candidate, both.put("candidate.py", request_.source));
   // As for every time that is taken here.
-  const device_quiet::hold quiet(with_.stand->quiet());
+  const device_quiet::hold quiet(state_.manager->quiet());
   const auto told = both.child().kernelbench_exact(
       exact_question(terms_, precision_, reference, candidate), device_limits(terms_.limit_s));
   if (!told) {
     using enum runner_failure::kind;
-    switch (told.error().what) {
+    switch (told.error().failure_kind) {
       case host:
         return base::fail(base::errc::unavailable, "{}", told.error().text);
       case timeout:
@@ -120,7 +120,7 @@ base::expected<base::json> device_exact_run::ask() {
   }
   const auto answer = parse_exact_answer(*told);
   if (!answer) return exact_without_result(exact_loss::lost, answer.error().message);
-  return exact_result(*answer, terms_, with_.stand->desk().facts().name, "cuda:0");
+  return exact_result(*answer, terms_, state_.manager->context().facts().name, "cuda:0");
 }
 
 base::expected<base::json> device_exact_run::run() {

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr question_limits lending_limits{60, 60};
 /// How long an answer is looked for again and again: a call of most modules is over by then.
 constexpr double awake_for_module_s = 0.05;
-/// A piece that is this many times as large as what is asked for, and so large, is given back.
+/// A region that is this many times as large as what is asked for, and so large, is given back.
 constexpr std::uint64_t kept_beyond = 4, kept_bytes = std::uint64_t{4} << 30;
 
 base::status show_to_others(const fs::path& path) {
@@ -37,10 +37,10 @@ answered<void> settled(answered<runner::reply> reply) {
   return {};
 }
 
-runner::tensor_place place_of(const tensor_layout& layout, std::int32_t piece,
+runner::tensor_place place_of(const tensor_layout& layout, std::int32_t region,
                               const slot_layout& slots, std::size_t tensor) {
   runner::tensor_place place;
-  place.file = static_cast<std::uint32_t>(piece);
+  place.file = static_cast<std::uint32_t>(region);
   place.type = static_cast<std::uint32_t>(layout.type);
   place.offset = slots.offset(tensor);
   place.stride = slots.stride();
@@ -68,9 +68,9 @@ base::status device_module::put_file(std::string_view name, const std::string& f
   return show_to_others(path);
 }
 
-answered<void> device_module::import(std::int32_t piece, const device_piece& memory,
+answered<void> device_module::import(std::int32_t region, const device_allocation& memory,
                                      std::uint64_t hint) {
-  const runner::gpu_import_request request{piece, 0, memory.bytes(), hint, 0};
+  const runner::gpu_import_request request{region, 0, memory.bytes(), hint, 0};
   return settled(child().link().ask(runner::command::gpu_import, body_of(request), memory.fd(),
                                     lending_limits, nullptr));
 }
@@ -124,22 +124,22 @@ runner::gpu_call_request module_places::content() const {
   return request;
 }
 
-base::status module_memory::grow(device_piece& piece, std::uint64_t slot_bytes, int slots) {
+base::status module_memory::grow(device_allocation& region, std::uint64_t slot_bytes, int slots) {
   const std::uint64_t bytes =
       std::max<std::uint64_t>(slot_bytes, 1) * static_cast<std::uint64_t>(slots);
-  const bool too_large = piece.bytes() > kept_bytes && piece.bytes() / kept_beyond > bytes;
-  if (!piece.empty() && bytes <= piece.bytes() && !too_large) return {};
-  piece = {};  // first: two of them might not fit
+  const bool too_large = region.bytes() > kept_bytes && region.bytes() / kept_beyond > bytes;
+  if (!region.empty() && bytes <= region.bytes() && !too_large) return {};
+  region = {};  // first: two of them might not fit
   ++making_;
-  QUERN_TRY(piece, desk_.allocate(bytes));
+  QUERN_TRY(region, context_.allocate(bytes));
   return {};
 }
 
 base::status module_memory::reserve(const module_places& places, int slots) {
-  for (device_piece* piece : {&staging_, &candidate_inputs_, &reference_inputs_})
-    QUERN_CHECK(grow(*piece, places.inputs.stride(), slots));
-  for (device_piece* piece : {&candidate_, &reference_, &snapshot_})
-    QUERN_CHECK(grow(*piece, places.outputs.stride(), slots));
+  for (device_allocation* region : {&staging_, &candidate_inputs_, &reference_inputs_})
+    QUERN_CHECK(grow(*region, places.inputs.stride(), slots));
+  for (device_allocation* region : {&candidate_, &reference_, &snapshot_})
+    QUERN_CHECK(grow(*region, places.outputs.stride(), slots));
   return {};
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/random.hpp"
 #include "base/status.hpp"
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/gpu/slots.hpp"
 #include "env/lanes/pytorch/module_process.hpp"
 #include "env/lanes/pytorch/process/module_sheet.hpp"
@@ -30,8 +30,8 @@ class device_module final {
   /// The same of a file.
   base::status put_file(std::string_view name, const std::string& from);
 
-  /// Maps device memory as this piece, inputs (QUERN_INPUTS) for reading only. `hint`: where.
-  answered<void> import(std::int32_t piece, const device_piece& memory, std::uint64_t hint);
+  /// Maps device memory as this region, inputs (QUERN_INPUTS) for reading only. `hint`: where.
+  answered<void> import(std::int32_t region, const device_allocation& memory, std::uint64_t hint);
   /// Where a call finds its tensors.
   answered<void> plan(const runner::gpu_call_request& call);
   /// Has it look for the next question, which is timed: who sleeps wakes late.
@@ -47,7 +47,7 @@ class device_module final {
   module_process process_;
 };
 
-/// Where the tensors of calls of this module lie: one slot a call in each piece. Plain value.
+/// Where the tensors of calls of this module lie: one slot a call in each region. Plain value.
 struct module_places {
   task_instance at;
   slot_layout inputs, outputs;
@@ -55,13 +55,13 @@ struct module_places {
   explicit module_places(task_instance instance)
       : at(std::move(instance)), inputs(at.inputs), outputs(at.outputs) {}
 
-  /// Bytes of a slot in all of the evaluator's pieces (module_memory).
+  /// Bytes of a slot in all of the evaluator's regions (module_memory).
   [[nodiscard]] std::uint64_t slot_bytes() const {
     return 3 * (inputs.stride() + outputs.stride());
   }
   /// Of a process that calls a model.
   [[nodiscard]] runner::gpu_call_request call() const;
-  /// Of a process that makes content: inputs lie in its piece of outputs, which it can write.
+  /// Of a process that makes content: inputs lie in its region of outputs, which it can write.
   [[nodiscard]] runner::gpu_call_request content() const;
 };
 
@@ -78,8 +78,8 @@ struct module_places {
 class module_memory {
  public:
   /// `seed`: of the addresses at which processes map it.
-  module_memory(device_desk& desk, std::uint64_t seed)
-      : desk_(desk), addresses_(seed, "addresses of a module's memory") {}
+  module_memory(device_context& context, std::uint64_t seed)
+      : context_(context), addresses_(seed, "addresses of a module's memory") {}
 
   /// For calls on `slots` contents, which lie behind each other. Error: the device has not so much.
   base::status reserve(const module_places& places, int slots);
@@ -90,7 +90,7 @@ class module_memory {
   [[nodiscard]] std::uint64_t candidate_outputs() const { return candidate_.address(); }
   [[nodiscard]] std::uint64_t reference_outputs() const { return reference_.address(); }
   [[nodiscard]] std::uint64_t snapshot() const { return snapshot_.address(); }
-  /// Differs from what it was before where a piece was made anew: then all is to be lent again.
+  /// Differs from what it was before where a region was made anew: then all is to be lent again.
   [[nodiscard]] std::uint64_t making() const { return making_; }
 
   answered<void> lend_to_content(device_module& to, const module_places& places);
@@ -98,11 +98,12 @@ class module_memory {
   answered<void> lend_to_candidate(device_module& to, const module_places& places);
 
  private:
-  base::status grow(device_piece& piece, std::uint64_t slot_bytes, int slots);
+  base::status grow(device_allocation& region, std::uint64_t slot_bytes, int slots);
   std::uint64_t somewhere();
 
-  device_desk& desk_;
-  device_piece staging_, candidate_inputs_, reference_inputs_, candidate_, reference_, snapshot_;
+  device_context& context_;
+  device_allocation staging_, candidate_inputs_, reference_inputs_, candidate_, reference_,
+      snapshot_;
   std::uint64_t making_ = 1;
   base::random_stream addresses_;
 };

@@ -33,25 +33,25 @@ constexpr std::uint64_t in_words(std::int64_t bytes) {
 
 }  // namespace
 
-device_module_calls::device_module_calls(device_module_task& of, device_desk& desk,
+device_module_calls::device_module_calls(device_module_task& of, device_context& context,
                                          module_memory& memory, device_module& candidate,
                                          std::uint64_t secret)
-    : of_(of),
-      desk_(desk),
+    : task_(of),
+      context_(context),
       memory_(memory),
       candidate_(candidate),
       random_(secret, "calls of a module on a device"),
       reference_(of.processes.reference.get()) {
-  if (auto flush = desk_.allocate(2 * desk_.facts().l2_bytes)) {
+  if (auto flush = context_.allocate(2 * context_.facts().l2_bytes)) {
     flush_ = std::move(*flush);
-    flush_bytes_ = 2 * desk_.facts().l2_bytes;
-    desk_.set(flush_.address(), flush_bytes_, 0);
+    flush_bytes_ = 2 * context_.facts().l2_bytes;
+    context_.set(flush_.address(), flush_bytes_, 0);
   }
-  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, of_.slots).set_guards(desk_);
+  slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots).set_guards(context_);
 }
 
 std::vector<module_case> device_module_calls::fresh(std::size_t calls) {
-  std::vector<module_case> window(calls, of_.cases.front());
+  std::vector<module_case> window(calls, task_.cases.front());
   if (is_on(check_layer::content))
     for (module_case& one : window)
       one.seed = random_.next_u64() >> 2;
@@ -59,7 +59,7 @@ std::vector<module_case> device_module_calls::fresh(std::size_t calls) {
 }
 
 finding device_module_calls::make(std::span<const module_case> window) {
-  const auto made = make_content(of_, window, desk_, memory_);
+  const auto made = make_content(task_, window, context_, memory_);
   return made ? finding{} : of_error(made.error());
 }
 
@@ -67,21 +67,21 @@ void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
   if (!is_on(check_layer::poison)) return;
   const std::uint32_t word = poison_words[random_.below(poison_words.size())];
   for (std::size_t call = 0; call < calls; ++call)
-    for (std::size_t o = 0; o < of_.places.at.outputs.size(); ++o)
-      desk_.set(outputs + output_bytes(call) + of_.places.outputs.offset(o),
-                in_words(of_.places.at.outputs[o].bytes), word);
+    for (std::size_t o = 0; o < task_.places.at.outputs.size(); ++o)
+      context_.set(outputs + output_bytes(call) + task_.places.outputs.offset(o),
+                   in_words(task_.places.at.outputs[o].bytes), word);
 }
 
 /// With nothing left to do on the device, and nothing in its cache.
 finding device_module_calls::get_ready() {
-  if (flush_bytes_ > 0 && flushes_) desk_.check_pattern(flush_.address(), flush_bytes_, 0);
-  const auto waited = desk_.wait();
+  if (flush_bytes_ > 0 && flushes_) context_.check_pattern(flush_.address(), flush_bytes_, 0);
+  const auto waited = context_.wait();
   return waited ? finding{} : of_host(waited.error().message);
 }
 
 finding device_module_calls::failed_reference(const runner_failure& why) {
   using enum runner_failure::kind;
-  const bool own = why.what == refused || why.what == fault;
+  const bool own = why.failure_kind == refused || why.failure_kind == fault;
   return {own ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
           "reference: " + why.text, std::nullopt, why.last.why};
 }
@@ -90,7 +90,7 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   poison(memory_.reference_outputs(), calls);
   if (const auto awake = reference_->wake(); !awake) return failed_reference(awake.error());
   // As for the candidate: what a copy leaves in the device's caches is there for both.
-  desk_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
+  context_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const auto ns = reference_->run(static_cast<int>(calls), device_limits(reference_call_s));
   if (!ns) return failed_reference(ns.error());
@@ -98,8 +98,8 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   if (!copies) return {};
   const base::steady_clock clock;
   const auto answered = clock.now_ns();
-  desk_.copy(memory_.snapshot(), memory_.reference_outputs(), output_bytes(calls));
-  if (const auto waited = desk_.wait(); !waited) return of_host(waited.error().message);
+  context_.copy(memory_.snapshot(), memory_.reference_outputs(), output_bytes(calls));
+  if (const auto waited = context_.wait(); !waited) return of_host(waited.error().message);
   took.tail_ns = static_cast<double>(clock.now_ns() - answered);
   return {};
 }
@@ -124,35 +124,36 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
   poison(memory_.candidate_outputs(), calls);
   if (const auto awake = candidate_.wake(); !awake) return explain(awake.error(), "time");
   // At the last moment: what it could see before it is asked it could begin with.
-  desk_.copy(memory_.candidate_inputs(), memory_.staging(), input_bytes(calls));
+  context_.copy(memory_.candidate_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s));
   if (!ns) return explain(ns.error(), "time");
   const base::steady_clock clock;
   const auto answered = clock.now_ns();
-  desk_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));
-  if (const auto waited = desk_.wait(); !waited) return of_host(waited.error().message);
+  context_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));
+  if (const auto waited = context_.wait(); !waited) return of_host(waited.error().message);
   took = {static_cast<double>(*ns), static_cast<double>(clock.now_ns() - answered)};
   return {};
 }
 
 finding device_module_calls::compare(std::span<const module_case> window,
                                      const std::string& where) {
-  const auto& outputs = of_.places.at.outputs;
+  const auto& outputs = task_.places.at.outputs;
   const auto at = [&](std::uint64_t base, std::size_t n) {
-    return base + output_bytes(n / outputs.size()) + of_.places.outputs.offset(n % outputs.size());
+    return base + output_bytes(n / outputs.size()) +
+           task_.places.outputs.offset(n % outputs.size());
   };
   for (std::size_t n = 0; n < window.size() * outputs.size(); ++n) {
     const std::size_t o = n % outputs.size();
-    desk_.compare(at(memory_.snapshot(), n), at(memory_.reference_outputs(), n), outputs[o],
-                  window[n / outputs.size()].limit->widened(limits_wider_).at(o));
+    context_.compare(at(memory_.snapshot(), n), at(memory_.reference_outputs(), n), outputs[o],
+                     window[n / outputs.size()].limit->widened(limits_wider_).at(o));
   }
-  const auto found = desk_.wait();
+  const auto found = context_.wait();
   if (!found) return of_host(found.error().message);
   for (std::size_t n = 0; n < found->size(); ++n) {
     if ((*found)[n].clean() || !is_on(check_layer::values)) continue;
     const tensor_layout& output = outputs[n % outputs.size()];
-    auto difference = read_difference(desk_, output, at(memory_.snapshot(), n),
+    auto difference = read_difference(context_, output, at(memory_.snapshot(), n),
                                       at(memory_.reference_outputs(), n), (*found)[n].first);
     auto text = fmt::format("{}: {} ({} of {} elements)", where, describe(difference),
                             (*found)[n].wrong, output.elements);
@@ -162,8 +163,9 @@ finding device_module_calls::compare(std::span<const module_case> window,
 }
 
 finding device_module_calls::look_at_guards() {
-  slot_view(memory_.candidate_outputs(), of_.places.at.outputs, of_.slots).check_guards(desk_);
-  const auto found = desk_.wait();
+  slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots)
+      .check_guards(context_);
+  const auto found = context_.wait();
   if (!found) return of_host(found.error().message);
   for (const device_finding& one : *found)
     if (!one.clean() && is_on(check_layer::guards))

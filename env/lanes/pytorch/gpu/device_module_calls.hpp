@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "env/core/idle_charge.hpp"
-#include "env/gpu/desk.hpp"
+#include "env/gpu/device_context.hpp"
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
 #include "env/verdict/finding.hpp"
 
@@ -27,7 +27,7 @@ struct device_window {
 class device_module_calls {
  public:
   /// All outlive it, and the candidate has the memory of this task.
-  device_module_calls(device_module_task& of, device_desk& desk, module_memory& memory,
+  device_module_calls(device_module_task& of, device_context& context, module_memory& memory,
                       device_module& candidate, std::uint64_t secret);
 
   /// Whether twice the second-level cache is read before each window, so that neither side finds
@@ -68,19 +68,19 @@ class device_module_calls {
   finding failed_reference(const runner_failure& why);
   void poison(std::uint64_t outputs, std::size_t calls);
   [[nodiscard]] std::uint64_t input_bytes(std::size_t calls) const {
-    return calls * of_.places.inputs.stride();
+    return calls * task_.places.inputs.stride();
   }
   [[nodiscard]] std::uint64_t output_bytes(std::size_t calls) const {
-    return calls * of_.places.outputs.stride();
+    return calls * task_.places.outputs.stride();
   }
   finding get_ready();
 
-  device_module_task& of_;
-  device_desk& desk_;
+  device_module_task& task_;
+  device_context& context_;
   module_memory& memory_;
   device_module& candidate_;
   base::random_stream random_;
-  device_piece flush_;
+  device_allocation flush_;
   std::uint64_t flush_bytes_ = 0;
   bool flushes_ = true;
   device_module* reference_;

@@ -43,7 +43,7 @@ base::expected<task_report> device_module_checker::look(const task& what, bool w
                       "the GPU was used by others for {:g} s: try again when they have ended",
                       longest_wait_to_check_s);
   QUERN_CHECK(with_.care->take_up());
-  const auto prepared = with_.stand->get(std::make_shared<const task>(what));
+  const auto prepared = with_.manager->get(std::make_shared<const task>(what));
   if (!prepared) {
     const base::error& why = prepared.error();
     if (why.code == base::errc::unavailable) return tl::make_unexpected(why);
@@ -72,20 +72,20 @@ base::expected<task_report> device_module_checker::look(const task& what, bool w
 }
 
 base::status device_module_checker::call_on_inputs(device_module_task& of) {
-  auto& desk = with_.stand->desk();
-  QUERN_CHECK(desk.wait());
+  auto& context = with_.manager->context();
+  QUERN_CHECK(context.wait());
   if (const auto called = call_reference(of, 1); !called)
     return tl::make_unexpected(reference_error(called.error()));
   return {};
 }
 
 base::status device_module_checker::look_at_results(device_module_task& of, task_report& report) {
-  auto& desk = with_.stand->desk();
-  auto& memory = with_.stand->memory();
+  auto& context = with_.manager->context();
+  auto& memory = with_.manager->memory();
   const task& what = *of.subject;
   // A candidate comes to all of them: what goes wrong there is to show here.
   for (std::size_t place = 1; place < of.cases.size();) {
-    QUERN_TRY(const bool judges, find_limit(of, place, desk, memory));
+    QUERN_TRY(const bool judges, find_limit(of, place, context, memory));
     place += judges ? 1 : 0;
   }
   QUERN_TRY(const auto unused, inputs_without_use(of));
@@ -93,15 +93,15 @@ base::status device_module_checker::look_at_results(device_module_task& of, task
     add_finding(report, !what.degenerate, "ignored_input",
                 fmt::format("the results do not depend on {}: a kernel need not read it",
                             of.places.at.inputs[i].name));
-  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
-  desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), context, memory));
+  context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
   QUERN_CHECK(call_on_inputs(of));
-  desk.set(memory.snapshot(), of.places.outputs.stride(), 0);
+  context.set(memory.snapshot(), of.places.outputs.stride(), 0);
   for (std::size_t o = 0; o < of.places.at.outputs.size(); ++o)
-    desk.compare(memory.snapshot() + of.places.outputs.offset(o),
-                 memory.reference_outputs() + of.places.outputs.offset(o), of.places.at.outputs[o],
-                 what.tolerance);
-  QUERN_TRY(const auto found, desk.wait());
+    context.compare(memory.snapshot() + of.places.outputs.offset(o),
+                    memory.reference_outputs() + of.places.outputs.offset(o),
+                    of.places.at.outputs[o], what.tolerance);
+  QUERN_TRY(const auto found, context.wait());
   if (all_clean(found))
     add_finding(report, false, "zeros",
                 "zeros are within the task's tolerance where that is not relative to the results' "
@@ -114,28 +114,28 @@ base::expected<std::vector<std::size_t>> device_module_checker::inputs_without_u
   std::vector<std::size_t> unused;
   // Other inputs would have other random numbers.
   if (of.cases.size() < 2 || of.sheet.draws || of.places.at.inputs.empty()) return unused;
-  auto& desk = with_.stand->desk();
-  auto& memory = with_.stand->memory();
+  auto& context = with_.manager->context();
+  auto& memory = with_.manager->memory();
   const module_places& places = of.places;
   // One content stays where a candidate's inputs would be, its results in the snapshot; the other
   // one is in the staging.
-  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
-  desk.copy(memory.candidate_inputs(), memory.staging(), places.inputs.stride());
-  desk.copy(memory.reference_inputs(), memory.staging(), places.inputs.stride());
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), context, memory));
+  context.copy(memory.candidate_inputs(), memory.staging(), places.inputs.stride());
+  context.copy(memory.reference_inputs(), memory.staging(), places.inputs.stride());
   QUERN_CHECK(call_on_inputs(of));
-  desk.copy(memory.snapshot(), memory.reference_outputs(), places.outputs.stride());
-  QUERN_CHECK(desk.wait());
-  QUERN_CHECK(make_content(of, std::span(of.cases).subspan(1, 1), desk, memory));
+  context.copy(memory.snapshot(), memory.reference_outputs(), places.outputs.stride());
+  QUERN_CHECK(context.wait());
+  QUERN_CHECK(make_content(of, std::span(of.cases).subspan(1, 1), context, memory));
   for (std::size_t i = 0; i < places.at.inputs.size(); ++i) {
     const std::uint64_t from = places.inputs.offset(i);
-    desk.copy(memory.reference_inputs(), memory.candidate_inputs(), places.inputs.stride());
-    desk.copy(memory.reference_inputs() + from, memory.staging() + from,
-              static_cast<std::uint64_t>(places.at.inputs[i].bytes));
+    context.copy(memory.reference_inputs(), memory.candidate_inputs(), places.inputs.stride());
+    context.copy(memory.reference_inputs() + from, memory.staging() + from,
+                 static_cast<std::uint64_t>(places.at.inputs[i].bytes));
     QUERN_CHECK(call_on_inputs(of));
     for (std::size_t o = 0; o < places.at.outputs.size(); ++o)
-      desk.same_bits(memory.reference_outputs() + places.outputs.offset(o),
-                     memory.snapshot() + places.outputs.offset(o), places.at.outputs[o]);
-    QUERN_TRY(const auto found, desk.wait());
+      context.same_bits(memory.reference_outputs() + places.outputs.offset(o),
+                        memory.snapshot() + places.outputs.offset(o), places.at.outputs[o]);
+    QUERN_TRY(const auto found, context.wait());
     if (all_clean(found)) unused.push_back(i);
   }
   return unused;

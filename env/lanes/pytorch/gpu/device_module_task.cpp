@@ -105,22 +105,22 @@ double largest_share_of(std::span<const result_scale> scales, const output_limit
 }
 
 /// Waits for what was asked of the device, where nothing is to be found.
-base::status waited(device_desk& desk) {
-  if (const auto found = desk.wait(); !found) return tl::make_unexpected(found.error());
+base::status waited(device_context& context) {
+  if (const auto found = context.wait(); !found) return tl::make_unexpected(found.error());
   return {};
 }
 
 /// Whether the two contents are one: a stored result would be right.
-base::status check_contents_differ(device_module_task& of, device_desk& desk,
+base::status check_contents_differ(device_module_task& of, device_context& context,
                                    module_memory& memory) {
   if (of.places.at.inputs.empty() || of.subject->degenerate) return {};
-  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
-  desk.copy(memory.candidate_inputs(), memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(make_content(of, std::span(of.cases).subspan(1, 1), desk, memory));
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), context, memory));
+  context.copy(memory.candidate_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(make_content(of, std::span(of.cases).subspan(1, 1), context, memory));
   for (std::size_t i = 0; i < of.places.at.inputs.size(); ++i)
-    desk.same_bits(memory.candidate_inputs() + of.places.inputs.offset(i),
-                   memory.staging() + of.places.inputs.offset(i), of.places.at.inputs[i]);
-  QUERN_TRY(const auto found, desk.wait());
+    context.same_bits(memory.candidate_inputs() + of.places.inputs.offset(i),
+                      memory.staging() + of.places.inputs.offset(i), of.places.at.inputs[i]);
+  QUERN_TRY(const auto found, context.wait());
   if (std::ranges::any_of(found, [](const device_finding& one) { return !one.clean(); })) return {};
   return base::fail(base::errc::invalid_argument,
                     "get_inputs gives the same tensors under two seeds, so that a stored result "
@@ -128,7 +128,7 @@ base::status check_contents_differ(device_module_task& of, device_desk& desk,
 }
 
 base::status check_fits_device(const module_sheet& sheet, const task_instance& at,
-                               const quern_desk_facts& device) {
+                               const quern_context_facts& device) {
   QUERN_TRY(const auto weights, weight_layouts(sheet));
   const module_places places(at);
   double bytes = static_cast<double>(places.slot_bytes());
@@ -175,13 +175,13 @@ std::unique_ptr<device_module> without_its_module(std::unique_ptr<device_module>
 }
 
 /// What a call of the reference takes, less what stands around it.
-base::expected<double> time_of_a_call(device_module_task& of, device_desk& desk,
+base::expected<double> time_of_a_call(device_module_task& of, device_context& context,
                                       module_memory& memory) {
   constexpr int warm_ups = 3, measured = 5;
   constexpr double least_ns = 20'000;
-  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
-  desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(waited(desk));
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), context, memory));
+  context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(waited(context));
   std::vector<double> calls, deliveries;
   for (int i = 0; i < warm_ups + measured; ++i) {
     const auto call = call_reference(of, 1);
@@ -195,7 +195,7 @@ base::expected<double> time_of_a_call(device_module_task& of, device_desk& desk,
   return std::max(least_ns, median_of(calls) - median_of(deliveries));
 }
 
-int slots_of(const device_module_task& of, const quern_desk_facts& device) {
+int slots_of(const device_module_task& of, const quern_context_facts& device) {
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
                       static_cast<double>(of.places.slot_bytes());
   const double wanted = std::ceil(window_ns / of.baseline_ns);
@@ -208,8 +208,8 @@ base::error lending_error(const runner_failure& why) {
 
 /// An element of the content gets the value of another one of its tensor, as long as neither or
 /// both are zero: a kernel may rely on the zeros of a triangle.
-base::status change_an_element(const device_module_task& of, std::uint64_t seed, device_desk& desk,
-                               std::uint64_t base) {
+base::status change_an_element(const device_module_task& of, std::uint64_t seed,
+                               device_context& context, std::uint64_t base) {
   constexpr int tries = 24;
   base::random_stream places(seed, "the element that is changed");
   const auto& inputs = of.places.at.inputs;
@@ -221,11 +221,11 @@ base::status change_an_element(const device_module_task& of, std::uint64_t seed,
     const std::uint64_t to = start + places.below(elements) * width;
     const std::uint64_t from = start + places.below(elements) * width;
     std::array<std::byte, 8> old{}, other{};
-    QUERN_CHECK(desk.read(std::span(old).first(width), to));
-    QUERN_CHECK(desk.read(std::span(other).first(width), from));
+    QUERN_CHECK(context.read(std::span(old).first(width), to));
+    QUERN_CHECK(context.read(std::span(other).first(width), from));
     constexpr std::array<std::byte, 8> zero{};
     if (old == other || (old == zero) != (other == zero)) continue;
-    return desk.write(to, std::span(other).first(width));
+    return context.write(to, std::span(other).first(width));
   }
   return {};
 }
@@ -244,7 +244,7 @@ python_start device_start(bool with_extensions) {
 }
 
 base::status make_content(device_module_task& of, std::span<const module_case> window,
-                          device_desk& desk, module_memory& memory) {
+                          device_context& context, module_memory& memory) {
   if (of.places.at.inputs.empty()) return {};
   for (std::size_t first = 0, end = 0; first < window.size(); first = end) {
     std::vector<std::uint64_t> seeds;
@@ -256,7 +256,7 @@ base::status make_content(device_module_task& of, std::span<const module_case> w
   }
   for (std::size_t i = 0; i < window.size(); ++i)
     if (window[i].changed)
-      QUERN_CHECK(change_an_element(of, window[i].seed, desk,
+      QUERN_CHECK(change_an_element(of, window[i].seed, context,
                                     memory.staging() + i * of.places.inputs.stride()));
   return {};
 }
@@ -265,7 +265,7 @@ answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls) 
   return of.processes.reference->run(calls, of_reference);
 }
 
-base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_desk& desk,
+base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
                                 module_memory& memory) {
   module_case& one = of.cases[place];
   if (one.limit) return true;
@@ -274,9 +274,9 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
     one.limit = of.cases.front().limit;
     return true;
   }
-  QUERN_CHECK(make_content(of, {&one, 1}, desk, memory));
-  desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(waited(desk));
+  QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
+  context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(waited(context));
   const auto text = of.processes.reference->child().calibrate(of_reference);
   if (!text) return base::in_context(one.name, reference_error(text.error()));
   QUERN_TRY(const auto results, scales_from(*text, of.places.at.outputs.size()));
@@ -326,7 +326,7 @@ base::status resume(device_module_task& of, module_processes left, python_zygote
 
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     std::shared_ptr<const task> subject, module_processes left, python_zygote& zygote,
-    device_desk& desk, module_memory& memory, const module_terms& terms) {
+    device_context& context, module_memory& memory, const module_terms& terms) {
   QUERN_CHECK(validate(*subject));
   QUERN_CHECK(check_needs_of(*subject));
   base::random_stream numbers(terms.input_seed, "weights of a module");
@@ -338,7 +338,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     // Before memory is taken. Where a module cannot be described so, it is found out below.
     const auto sheet = parse_module_sheet(*sizes);
     const auto at = sheet ? instance_of(*sheet) : base::expected<task_instance>();
-    if (sheet && at) QUERN_CHECK(check_fits_device(*sheet, *at, desk.facts()));
+    if (sheet && at) QUERN_CHECK(check_fits_device(*sheet, *at, context.facts()));
   }
   // The model that it is described by stays, and is called.
   const auto text = reference->child().describe(making, of_reference);
@@ -350,7 +350,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
                       "the reference keeps state from call to call, which is followed on a core "
                       "alone: judge it there, without --gpu");
   QUERN_TRY(auto at, instance_of(sheet));
-  QUERN_CHECK(check_fits_device(sheet, at, desk.facts()));
+  QUERN_CHECK(check_fits_device(sheet, at, context.facts()));
   QUERN_TRY(auto weights, weights_of(reference->child(), sheet));
 
   auto made = std::make_unique<device_module_task>(std::move(weights), std::move(at));
@@ -362,12 +362,12 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   QUERN_TRY(made->processes.content, content_process(std::move(left.content), zygote, *made));
   QUERN_CHECK(lend_again(*made, memory));
   made->cases = cases_of(*made, base::hasher().add(terms.input_seed).add(made->id).digest().low);
-  QUERN_CHECK(check_contents_differ(*made, desk, memory));
-  QUERN_CHECK(find_limit(*made, 0, desk, memory));
-  QUERN_TRY(made->baseline_ns, time_of_a_call(*made, desk, memory));
-  made->slots = slots_of(*made, desk.facts());
+  QUERN_CHECK(check_contents_differ(*made, context, memory));
+  QUERN_CHECK(find_limit(*made, 0, context, memory));
+  QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory));
+  made->slots = slots_of(*made, context.facts());
   QUERN_CHECK(lend_again(*made, memory));
-  QUERN_TRY(const double bandwidth, desk.bandwidth(bandwidth_footprint));
+  QUERN_TRY(const double bandwidth, context.bandwidth(bandwidth_footprint));
   made->floor_ns = static_cast<double>(made->places.at.cost_bytes) / bandwidth * 1e9;
   return made;
 }

@@ -22,7 +22,7 @@ struct module_case {
   std::string name;
   std::uint64_t seed = 0;
   std::string_view family = "nominal";
-  bool changed = false;  ///< one element differs from what the seed gives
+  bool changed = false;                ///< one element differs from what the seed gives
   std::optional<output_limits> limit;  ///< find_limit() finds it when it is first needed
 };
 
@@ -60,15 +60,15 @@ struct device_module_task {
 /// Makes the content of a case in each slot of `memory.staging()`, by the process of the task. The
 /// same case gives the same content. Errors as reference_error().
 base::status make_content(device_module_task& of, std::span<const module_case> window,
-                          device_desk& desk, module_memory& memory);
+                          device_context& context, module_memory& memory);
 /// So many calls of the reference on it: their outputs are in memory.reference_outputs().
 answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls);
 
-/// How far results may be from the reference's on the case at this place, by running it in f64, too,
-/// which takes longer than anything else of a task: so it is done for the cases that a candidate
-/// comes to. False: the reference itself is too far from what it computes there to judge anybody,
-/// and the case is left out from now on. Errors as prepare_device_module()'s.
-base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_desk& desk,
+/// How far results may be from the reference's on the case at this place, by running it in f64,
+/// too, which takes longer than anything else of a task: so it is done for the cases that a
+/// candidate comes to. False: the reference itself is too far from what it computes there to judge
+/// anybody, and the case is left out from now on. Errors as prepare_device_module()'s.
+base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
                                 module_memory& memory);
 
 /// Lends the memory of the task's calls to its processes, where they do not have it. Reserves it.
@@ -85,12 +85,12 @@ struct module_terms {
 module_processes leave(device_module_task& of);
 
 /// Describes the module, finds how far results may be from the reference's on content as get_inputs
-/// makes it (find_limit()), and how many calls a window has. `left`: of leave(); what is not there is started. Errors:
-/// invalid_argument says what is wrong with the task or its reference; exhausted: it needs more
-/// than this device has; anything else is of this host.
+/// makes it (find_limit()), and how many calls a window has. `left`: of leave(); what is not there
+/// is started. Errors: invalid_argument says what is wrong with the task or its reference;
+/// exhausted: it needs more than this device has; anything else is of this host.
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     std::shared_ptr<const task> subject, module_processes left, python_zygote& zygote,
-    device_desk& desk, module_memory& memory, const module_terms& terms);
+    device_context& context, module_memory& memory, const module_terms& terms);
 
 /// A task that was left is judged again. Errors as prepare_device_module()'s.
 base::status resume(device_module_task& of, module_processes left, python_zygote& zygote,

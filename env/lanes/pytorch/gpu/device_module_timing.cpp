@@ -194,10 +194,10 @@ module_timing_result module_sides::measure() {
   // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
   const device_quiet::hold quiet(*r_.quiet);
   timing_session session(*this, r_.protocol, r_.budget_s, order_, clock);
-  result_.what = session.run();
+  result_.outcome = session.run();
   result_.seconds = session.seconds();
-  if (result_.what.ok()) result_.what = r_.calls->look_at_guards();
-  if (!result_.what.ok() || times_.deliveries() == 0) return std::move(result_);
+  if (result_.outcome.ok()) result_.outcome = r_.calls->look_at_guards();
+  if (!result_.outcome.ok() || times_.deliveries() == 0) return std::move(result_);
   if (schedule_.one_after_the_other())
     result_.pairs = times_.net(session.times(), schedule_, charges());
   else

@@ -28,7 +28,7 @@ struct module_timing_request {
 
 /// Times are of one call (module_window_times).
 struct module_timing_result {
-  finding what;
+  finding outcome;
   process_pairs pairs;
   double baseline_ns = 0;  ///< median for one call
   double delivery_ns = 0;  ///< d / n

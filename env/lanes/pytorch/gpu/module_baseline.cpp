@@ -19,60 +19,63 @@ constexpr std::int64_t compiling_work_bytes = std::int64_t{2} << 30;
 /// What a process that refused, died or took too long means for the baseline.
 base::error baseline_error(baseline_choice which, const runner_failure& why) {
   using enum runner_failure::kind;
-  if (why.what == timeout)
+  if (why.failure_kind == timeout)
     return {base::errc::invalid_argument,
             fmt::format("baseline {}: it was not made of this reference within {:g} s. Choose "
                         "another baseline",
                         name_of(which), make_baseline_s)};
-  const bool own = why.what == refused || why.what == fault;
+  const bool own = why.failure_kind == refused || why.failure_kind == fault;
   return {
       own ? base::errc::invalid_argument : base::errc::unavailable,
       fmt::format("baseline {} cannot be made of this reference: {}", name_of(which), why.text)};
 }
 
 /// Waits for what was asked of it, where nothing is to be found.
-base::status desk_is_done(device_desk& desk) {
-  if (const auto found = desk.wait(); !found) return tl::make_unexpected(found.error());
+base::status desk_is_done(device_context& context) {
+  if (const auto found = context.wait(); !found) return tl::make_unexpected(found.error());
   return {};
 }
 
 /// One call on the content that is there, whose results are copied to `to` where that is not 0.
 base::status call_on_poison(device_module& process, baseline_choice which,
-                            const device_module_task& of, device_desk& desk, module_memory& memory,
-                            std::uint64_t to) {
+                            const device_module_task& of, device_context& context,
+                            module_memory& memory, std::uint64_t to) {
   constexpr std::uint32_t not_a_number = 0xFFFFFFFF;
   for (std::size_t o = 0; o < of.places.at.outputs.size(); ++o)
-    desk.set(memory.reference_outputs() + of.places.outputs.offset(o),
-             (static_cast<std::uint64_t>(of.places.at.outputs[o].bytes) + 3) / 4 * 4, not_a_number);
-  QUERN_CHECK(desk_is_done(desk));
+    context.set(memory.reference_outputs() + of.places.outputs.offset(o),
+                (static_cast<std::uint64_t>(of.places.at.outputs[o].bytes) + 3) / 4 * 4,
+                not_a_number);
+  QUERN_CHECK(desk_is_done(context));
   if (const auto done = process.run(1, calling_a_baseline); !done)
     return tl::make_unexpected(baseline_error(which, done.error()));
   if (to == 0) return {};
-  desk.copy(to, memory.reference_outputs(), of.places.outputs.stride());
-  return desk_is_done(desk);
+  context.copy(to, memory.reference_outputs(), of.places.outputs.stride());
+  return desk_is_done(context);
 }
 
 /// Whether it computes what eager does, on every case of the task.
 base::status check_against_eager(device_module& process, baseline_choice which,
-                                 device_module_task& of, device_desk& desk, module_memory& memory) {
+                                 device_module_task& of, device_context& context,
+                                 module_memory& memory) {
   for (const module_case& one : of.cases) {
-    QUERN_CHECK(make_content(of, {&one, 1}, desk, memory));
-    desk.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+    QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
+    context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
     QUERN_CHECK(
-        call_on_poison(*of.processes.reference, which, of, desk, memory, memory.snapshot()));
-    QUERN_CHECK(call_on_poison(process, which, of, desk, memory, 0));
+        call_on_poison(*of.processes.reference, which, of, context, memory, memory.snapshot()));
+    QUERN_CHECK(call_on_poison(process, which, of, context, memory, 0));
     const auto& outputs = of.places.at.outputs;
     const auto at = [&](std::uint64_t base, std::size_t o) {
       return base + of.places.outputs.offset(o);
     };
     for (std::size_t o = 0; o < outputs.size(); ++o)
-      desk.compare(at(memory.reference_outputs(), o), at(memory.snapshot(), o), outputs[o],
-                   one.limit->at(o));
-    QUERN_TRY(const auto found, desk.wait());
+      context.compare(at(memory.reference_outputs(), o), at(memory.snapshot(), o), outputs[o],
+                      one.limit->at(o));
+    QUERN_TRY(const auto found, context.wait());
     for (std::size_t o = 0; o < found.size(); ++o) {
       if (found[o].clean()) continue;
-      const auto difference = read_difference(desk, outputs[o], at(memory.reference_outputs(), o),
-                                              at(memory.snapshot(), o), found[o].first);
+      const auto difference =
+          read_difference(context, outputs[o], at(memory.reference_outputs(), o),
+                          at(memory.snapshot(), o), found[o].first);
       return base::fail(base::errc::invalid_argument,
                         "baseline {} gives other results than the reference does: {}: {} ({} of {} "
                         "elements). Choose another baseline",
@@ -96,7 +99,7 @@ void call_on_core(device_module& process, int core) {
 }  // namespace
 
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
-                                           python_zygote& zygote, device_desk& desk,
+                                           python_zygote& zygote, device_context& context,
                                            module_memory& memory, int core) {
   module_processes& processes = of.processes;
   if (processes.baseline && processes.baseline_is == which) return processes.baseline.get();
@@ -119,16 +122,16 @@ base::expected<device_module*> baseline_of(device_module_task& of, baseline_choi
   const auto model = made->child().construct(of.making, of.sheet, of.weights, making_a_baseline);
   if (!model) return tl::make_unexpected(baseline_error(which, model.error()));
   // Compilers see values that a call may have.
-  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), desk, memory));
+  QUERN_CHECK(make_content(of, std::span(of.cases).first(1), context, memory));
   for (int slot = 0; slot < of.slots; ++slot)
-    desk.copy(
+    context.copy(
         memory.reference_inputs() + static_cast<std::uint64_t>(slot) * of.places.inputs.stride(),
         memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(desk_is_done(desk));
+  QUERN_CHECK(desk_is_done(context));
   const auto called = made->child().call_as(name_of(which), of.slots, making_a_baseline);
   if (!called) return tl::make_unexpected(baseline_error(which, called.error()));
   call_on_core(*made, core);
-  QUERN_CHECK(check_against_eager(*made, which, of, desk, memory));
+  QUERN_CHECK(check_against_eager(*made, which, of, context, memory));
   processes.baseline = std::move(made);
   processes.baseline_is = which;
   return processes.baseline.get();

@@ -22,7 +22,7 @@ constexpr bool is_compiled(baseline_choice which) {
 /// until then. `which`: not eager. Errors name the baseline: invalid_argument: it cannot be made of
 /// this reference, or gives other results; unavailable: of this host.
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
-                                           python_zygote& zygote, device_desk& desk,
+                                           python_zygote& zygote, device_context& context,
                                            module_memory& memory, int core);
 
 }  // namespace quern::env

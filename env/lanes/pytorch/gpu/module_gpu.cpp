@@ -19,7 +19,7 @@ base::status check_module_gpus() {
       "to judge on a GPU; quern doctor tells more. Without a GPU it judges on a core");
 }
 
-base::expected<gpu_access> module_gpu_access(const quern_desk_facts& gpu) {
+base::expected<gpu_access> module_gpu_access(const quern_context_facts& gpu) {
   return gpu_sandbox_paths(gpu.bus_id);
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "env/device/desk_part.h"
+#include "env/device/context_part.h"
 #include "env/sandbox/gpu_access.hpp"
 
 namespace quern::env {
@@ -13,7 +13,7 @@ namespace quern::env {
 base::status check_module_gpus();
 
 /// What children need of the files of this GPU. Error: they cannot be found.
-base::expected<gpu_access> module_gpu_access(const quern_desk_facts& gpu);
+base::expected<gpu_access> module_gpu_access(const quern_context_facts& gpu);
 
 /// Device class of modules on the GPU with this name, as the driver tells it: times of modules are
 /// not those of lane `cuda`.

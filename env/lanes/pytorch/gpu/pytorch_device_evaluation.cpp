@@ -41,12 +41,12 @@ bool pytorch_device_evaluation::fail_task(const base::error& e) {
 interruption pytorch_device_evaluation::interrupted() const {
   const auto why = staged_evaluation::interrupted();
   if (why != interruption::none) return why;
-  return lost_reference_ && with_.options.restart_reference ? interruption::reference_lost
-                                                            : interruption::none;
+  return lost_reference_ && state_.options.restart_reference ? interruption::reference_lost
+                                                             : interruption::none;
 }
 
 bool pytorch_device_evaluation::settle_call(const finding& f) {
-  // Its process is gone, or the desk does not answer: both are made anew with the task.
+  // Its process is gone, or the context does not answer: both are made anew with the task.
   lost_reference_ = f.kind == verdict_kind::infra_error;
   return settle(f);
 }
@@ -57,26 +57,26 @@ finding pytorch_device_evaluation::qualified(const finding& f) const {
 }
 
 bool pytorch_device_evaluation::take_device() {
-  if (const auto& out = with_.care->quarantine().entry())
+  if (const auto& out = state_.care->quarantine().entry())
     return fail_host({base::errc::unavailable, "the device is in quarantine: " + out->reason});
   if (!turn_) {
-    auto turn = device_turn::open(with_.care->watch().bus_id());
+    auto turn = device_turn::open(state_.care->watch().bus_id());
     if (!turn) return fail_host({base::errc::unavailable, turn.error().message});
     turn_.emplace(std::move(*turn));
   }
-  stage_clock waiting(with_.waited_s);
-  const double patience_s = longest_wait_s + measurements_waited_for * with_.options.time_budget_s;
+  stage_clock waiting(state_.waited_s);
+  const double patience_s = longest_wait_s + measurements_waited_for * state_.options.time_budget_s;
   if (!turn_->wait(patience_s))
     return fail_host(
         {base::errc::timeout, fmt::format("the GPU was used by others for {:g} s", patience_s)});
-  const auto up = with_.care->take_up();
+  const auto up = state_.care->take_up();
   return up || fail_host(up.error());
 }
 
 bool pytorch_device_evaluation::prepare() {
-  stage_clock clock(with_.seconds.reference);
+  stage_clock clock(state_.seconds.reference);
   used_device_ = true;
-  auto task = with_.stand->get(request_.subject);
+  auto task = state_.manager->get(request_.subject);
   if (!task) return fail_task(task.error());
   task_ = *task;
   return true;
@@ -90,7 +90,7 @@ bool pytorch_device_evaluation::build() {
   // Compilers may take a minute, and others may wait for the device.
   turn_->give_back();
   {
-    stage_clock clock(with_.seconds.compile);
+    stage_clock clock(state_.seconds.compile);
     if (facts.uses_triton_jit && !build_kernels()) return false;
     if (extensions && !build_extensions()) return false;
   }
@@ -98,7 +98,7 @@ bool pytorch_device_evaluation::build() {
 }
 
 bool pytorch_device_evaluation::build_kernels() {
-  auto built = with_.kernels->build(request_.source, task_->sheet);
+  auto built = state_.kernels->build(request_.source, task_->sheet);
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
   if (built->refused)
     return settle({verdict_kind::compile_error, "", built->left_out, std::nullopt});
@@ -110,12 +110,12 @@ bool pytorch_device_evaluation::build_extensions() {
   auto file = write_module("candidate.py", request_.source);
   if (!file) return fail_host(file.error());
   file_.emplace(std::move(*file));
-  const auto requests = recorded_extensions(*with_.recorder, file_->path.string(), &task_->sheet,
+  const auto requests = recorded_extensions(*state_.recorder, file_->path.string(), &task_->sheet,
                                             {module_recording, module_recording});
   if (!requests)
     if (const auto found = finding_of_recording(requests.error())) return settle(*found);
   if (!requests) return fail_host(requests.error());
-  auto built = with_.builds->build(*requests, file_->folder.path());
+  auto built = state_.builds->build(*requests, file_->folder.path());
   if (base::thread_deadline::is_over())
     return settle(
         {verdict_kind::timeout, "compile", "its extensions were not built", std::nullopt});
@@ -127,21 +127,21 @@ bool pytorch_device_evaluation::build_extensions() {
 
 base::status pytorch_device_evaluation::take_process(bool profiled) {
   candidate_.reset();
-  QUERN_TRY(auto* zygote, with_.stand->zygote());
+  QUERN_TRY(auto* zygote, state_.manager->zygote());
   python_start how = device_start(!built_.folder.empty());
   how.classes = {"ModelNew", "Model"};
   how.kernels = kernels_.has_value();
-  how.core = with_.core.core();
+  how.core = state_.core.core();
   how.profiled = profiled;
   QUERN_TRY(auto child, zygote->fork(how));
   if (!profiled) {
-    ++with_.asked;
-    with_.stood_ready += child.stood_ready() ? 1 : 0;
+    ++state_.asked;
+    state_.stood_ready += child.stood_ready() ? 1 : 0;
   }
   candidate_ = std::make_unique<device_module>(*zygote, std::move(child));
-  if (!profiled) with_.stand->stand_ready();
+  if (!profiled) state_.manager->prefork();
   // Before anything of the candidate is in the process, which could keep what it is lent by.
-  const auto lent = with_.stand->memory().lend_to_candidate(*candidate_, task_->places);
+  const auto lent = state_.manager->memory().lend_to_candidate(*candidate_, task_->places);
   if (!lent) return base::fail(base::errc::unavailable, "lending memory: {}", lent.error().text);
   QUERN_CHECK(put_extensions(*candidate_, built_));
   return kernels_ ? put_kernels(*candidate_, *kernels_) : base::status();
@@ -151,7 +151,7 @@ answered<void> pytorch_device_evaluation::load_candidate() {
   const auto path = candidate_->put("candidate.py", request_.source);
   if (!path) {
     runner_failure failure;
-    failure.what = runner_failure::kind::host;
+    failure.failure_kind = runner_failure::kind::host;
     failure.text = path.error().message;
     return tl::make_unexpected(std::move(failure));
   }
@@ -161,17 +161,17 @@ answered<void> pytorch_device_evaluation::load_candidate() {
 }
 
 bool pytorch_device_evaluation::start() {
-  stage_clock clock(with_.seconds.start);
+  stage_clock clock(state_.seconds.start);
   if (const auto taken = take_process(false); !taken) return fail_task(taken.error());
-  own_memory_.emplace([this] { return with_.stand->desk().free_bytes().value_or(0); },
-                      with_.stand->quiet(), moved_by_contexts);
+  own_memory_.emplace([this] { return state_.manager->context().free_bytes().value_or(0); },
+                      state_.manager->quiet(), moved_by_contexts);
   std::optional<process_memory::question> look(std::in_place, &*own_memory_);
   candidate_checker checker(candidate_->process(), module_loading);
   const auto loaded = load_candidate();
   verdict_.sandbox = candidate_->process().layers().names();
   if (!loaded) {
     finding f = checker.explain(loaded.error(), nullptr, nullptr, "load");
-    if (loaded.error().what == runner_failure::kind::refused) {
+    if (loaded.error().failure_kind == runner_failure::kind::refused) {
       f = {verdict_kind::compile_error, "", why_not_loaded(built_, loaded.error().text),
            std::nullopt};
       f.cause = loaded.error().last.why;
@@ -188,7 +188,8 @@ bool pytorch_device_evaluation::start() {
 bool pytorch_device_evaluation::within_memory() {
   if (!own_memory_ || !is_on(check_layer::memory)) return true;
   const auto most = static_cast<std::uint64_t>(
-      most_of_device_for_candidate * static_cast<double>(with_.stand->desk().facts().memory_bytes));
+      most_of_device_for_candidate *
+      static_cast<double>(state_.manager->context().facts().memory_bytes));
   const std::uint64_t taken = own_memory_->bytes();
   if (taken <= most) return true;
   return settle({verdict_kind::oom, "",
@@ -215,43 +216,43 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
 }
 
 bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
-  stage_clock clock(with_.seconds.reference);
-  const auto found = find_limit(*task_, place, with_.stand->desk(), with_.stand->memory());
+  stage_clock clock(state_.seconds.reference);
+  const auto found = find_limit(*task_, place, state_.manager->context(), state_.manager->memory());
   if (!found) return fail_task(found.error());
   can_judge = *found;
   return true;
 }
 
 bool pytorch_device_evaluation::verify() {
-  device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
-                            request_.seed);
+  device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
+                            *candidate_, request_.seed);
   for (std::size_t i = 0; i < task_->cases.size();) {
     bool can_judge = false;
     if (!limit_case(i, can_judge)) return false;
     if (!can_judge) continue;
-    stage_clock clock(with_.seconds.verify);
+    stage_clock clock(state_.seconds.verify);
     if (!check(calls, task_->cases[i], task_->cases[i].name)) return false;
     ++i;
   }
-  stage_clock clock(with_.seconds.verify);
+  stage_clock clock(state_.seconds.verify);
   const module_case& first = task_->cases.front();
   return check(calls, first, first.name + ", again") && settle(calls.look_at_guards());
 }
 
 estimate_limits pytorch_device_evaluation::measuring_limits() const {
   estimate_limits limits;
-  limits.bucket_deviation *= with_.options.noise_limit / limits.half_width;
-  limits.half_width = with_.options.noise_limit;
-  limits.narrow = with_.options.precision;
+  limits.bucket_deviation *= state_.options.noise_limit / limits.half_width;
+  limits.half_width = state_.options.noise_limit;
+  limits.narrow = state_.options.precision;
   return limits;
 }
 
 bool pytorch_device_evaluation::take_baseline() {
   const bool eager =
-      how_.baseline == baseline_choice::of_task || how_.baseline == baseline_choice::eager;
+      measure_.baseline == baseline_choice::of_task || measure_.baseline == baseline_choice::eager;
   if (eager) return true;
-  stage_clock clock(with_.seconds.reference);
-  const auto taken = with_.stand->baseline(how_.baseline);
+  stage_clock clock(state_.seconds.reference);
+  const auto taken = state_.manager->baseline(measure_.baseline);
   if (!taken) return fail_task(taken.error());
   baseline_ = *taken;
   return true;
@@ -260,57 +261,58 @@ bool pytorch_device_evaluation::take_baseline() {
 bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, std::uint64_t round,
                                              process_pairs& into) {
   if (round > 0 && !start()) return false;
-  device_module_calls calls(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
-                            request_.seed + round);
+  device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
+                            *candidate_, request_.seed + round);
   if (baseline_ != nullptr) calls.measure_over(*baseline_);
   base::random_stream addresses(request_.seed, "timing", {round});
   module_timing_request timed;
   timed.calls = &calls;
   timed.task = task_;
-  timed.quiet = &with_.stand->quiet();
+  timed.quiet = &state_.manager->quiet();
   timed.order_seed = addresses.next_u64();
-  timed.budget_s = with_.options.time_budget_s;
+  timed.budget_s = state_.options.time_budget_s;
   timed.limits = measuring_limits();
   timed.protocol = protocol;
-  auto& watch = with_.care->watch();
+  auto& watch = state_.care->watch();
   std::array<std::size_t, 2> windows{};
   timed.after_window = [&](bool candidate) {
     if (windows.at(candidate ? 1 : 0)++ % windows_a_clock_look == 0) watch.window(seen_, candidate);
   };
   module_timing_result result;
-  watch.begin(seen_, with_.care->quarantine(), with_.care->now());
+  watch.begin(seen_, state_.care->quarantine(), state_.care->now());
   {
-    stage_clock clock(with_.seconds.time);
+    stage_clock clock(state_.seconds.time);
     const process_memory::question look(&*own_memory_, moved_by_reference);
     result = time_module(timed);
   }
-  watch.end(seen_, with_.care->quarantine(), with_.care->now());
+  watch.end(seen_, state_.care->quarantine(), state_.care->now());
   verdict_.device = seen_.conditions(watch.bus_id());
   if (!within_memory()) return false;
-  if (auto why = seen_.unfair(); why && result.what.ok())
-    result.what = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
+  if (auto why = seen_.unfair(); why && result.outcome.ok())
+    result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
   verdict_.checks.push_back(
-      {"timed outputs", result.what.ok(),
-       result.what.ok() ? fmt::format("{} calls of each; {:.1f} us taken off each for what stands "
-                                      "around it",
-                                      result.calls, result.delivery_ns / 1000)
-                        : result.what.detail});
-  if (!settle_call(result.what)) return false;
+      {"timed outputs", result.outcome.ok(),
+       result.outcome.ok()
+           ? fmt::format("{} calls of each; {:.1f} us taken off each for what stands "
+                         "around it",
+                         result.calls, result.delivery_ns / 1000)
+           : result.outcome.detail});
+  if (!settle_call(result.outcome)) return false;
   into = std::move(result.pairs);
   // What was right before the clock ran must be right after it.
-  stage_clock clock(with_.seconds.reverify);
-  device_module_calls by_eager(*task_, with_.stand->desk(), with_.stand->memory(), *candidate_,
-                               request_.seed + round);
+  stage_clock clock(state_.seconds.reverify);
+  device_module_calls by_eager(*task_, state_.manager->context(), state_.manager->memory(),
+                               *candidate_, request_.seed + round);
   return check(by_eager, task_->cases.back(), task_->cases.back().name + ", behind the clock");
 }
 
 void pytorch_device_evaluation::time() {
   if (!take_baseline()) return;
   // The lane measures by it, or the request had been refused.
-  const measure_protocol protocol = find_protocol(how_.protocol).value();
-  const bool paired = protocol.how == aggregation::paired_log_ratio;
+  const measure_protocol protocol = find_protocol(measure_.protocol).value();
+  const bool paired = protocol.statistic == aggregation::paired_log_ratio;
   judgement_rules rules;
-  rules.null = with_.null;
+  rules.null = state_.null;
   rules.limits = measuring_limits();
   rules.charge_noise = true;
   rules.claims =
@@ -328,7 +330,7 @@ void pytorch_device_evaluation::time() {
   };
   steps.claims = rules.claims;
   steps.recheck = request_.recheck;
-  steps.confirm_at_once = with_.options.confirm_at_once;
+  steps.confirm_at_once = state_.options.confirm_at_once;
   measure_and_settle(steps, runs_, claim_e2_, verdict_);
   if (!looks_twice(protocol)) verdict_.confirmed.reset();
   // Nothing is pooled, and half an hour of rounds is no small thing to keep.
@@ -337,7 +339,7 @@ void pytorch_device_evaluation::time() {
     verdict_.detail += what_disturbed(*verdict_.device);
   if (!verdict_.time) return;
   work_report work;
-  const auto& facts = with_.stand->desk().facts();
+  const auto& facts = state_.manager->context().facts();
   work.bytes = task_->places.at.cost_bytes;
   work.bytes_per_s =
       std::llround(static_cast<double>(work.bytes) / std::max(1e-9, task_->floor_ns * 1e-9));
@@ -347,7 +349,8 @@ void pytorch_device_evaluation::time() {
 }
 
 void pytorch_device_evaluation::run() {
-  if (take_device() && prepare() && build() && start() && verify() && is_measured(request_, how_))
+  if (take_device() && prepare() && build() && start() && verify() &&
+      is_measured(request_, measure_))
     time();
   if (verdict_.kind == verdict_kind::ok && candidate_ && wants_evidence()) add_evidence();
   candidate_.reset();

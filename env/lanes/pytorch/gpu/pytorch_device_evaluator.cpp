@@ -20,7 +20,7 @@ constexpr int candidates_ahead = 2;
 
 }  // namespace
 
-base::expected<python_zygote*> module_stand::zygote() {
+base::expected<python_zygote*> module_device_manager::zygote() {
   if (!zygote_) {
     QUERN_TRY(auto started, python_zygote::start(mode_, gpu_));
     zygote_.emplace(std::move(started));
@@ -28,7 +28,8 @@ base::expected<python_zygote*> module_stand::zygote() {
   return &*zygote_;
 }
 
-base::expected<device_module_task*> module_stand::get(const std::shared_ptr<const task>& subject) {
+base::expected<device_module_task*> module_device_manager::get(
+    const std::shared_ptr<const task>& subject) {
   if (!tasks_) tasks_.emplace(most_device_modules);
   const std::string id = task_id(*subject);
   if (current_ != nullptr && current_->id == id) {
@@ -44,7 +45,7 @@ base::expected<device_module_task*> module_stand::get(const std::shared_ptr<cons
   return made;
 }
 
-base::expected<device_module_task*> module_stand::change_to(
+base::expected<device_module_task*> module_device_manager::change_to(
     const std::string& id, const std::shared_ptr<const task>& subject) {
   QUERN_TRY(auto* from, zygote());
   module_processes left = current_ != nullptr ? leave(*current_) : module_processes();
@@ -56,25 +57,25 @@ base::expected<device_module_task*> module_stand::change_to(
     return current_;
   }
   QUERN_TRY(auto made,
-            prepare_device_module(subject, std::move(left), *from, *desk_, memory_, terms));
+            prepare_device_module(subject, std::move(left), *from, *context_, memory_, terms));
   current_ = tasks_->add(id, std::move(made)).get();
   return current_;
 }
 
-base::expected<device_module*> module_stand::baseline(baseline_choice which) {
+base::expected<device_module*> module_device_manager::baseline(baseline_choice which) {
   QUERN_TRY(auto* from, zygote());
   if (current_ == nullptr)
     return base::fail(base::errc::unavailable, "baseline {} of no task", name_of(which));
-  return baseline_of(*current_, which, *from, *desk_, memory_, core_);
+  return baseline_of(*current_, which, *from, *context_, memory_, core_);
 }
 
-void module_stand::stand_ready() {
+void module_device_manager::prefork() {
   if (!zygote_) return;
   if (!ahead_) ahead_.emplace(quiet_, *zygote_);
   ahead_->order(device_start(false), candidates_ahead);
 }
 
-void module_stand::renew() {
+void module_device_manager::renew() {
   current_ = nullptr;
   tasks_.reset();
   ahead_.reset();
@@ -94,8 +95,8 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
   s->options = std::move(options);
   s->mode = s->options.sandbox_required ? sandbox_mode::required : sandbox_mode::best_effort;
   QUERN_CHECK(env::admit(probe_host(), s->mode, sandboxed_code::host_code_on_gpu));
-  QUERN_TRY(auto desk, device_desk::open(s->options.gpu));
-  const auto& facts = desk->facts();
+  QUERN_TRY(auto context, device_context::open(s->options.gpu));
+  const auto& facts = context->facts();
   QUERN_TRY(s->gpu.access, module_gpu_access(facts));
   QUERN_TRY(s->core, core_choice::choose(s->options.core));
   s->gpu.library = base::program_folder() / "libquern_cuda.so";
@@ -110,16 +111,16 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
   s->null = null_distribution::of_modules_on_gpus();
   QUERN_TRY(const auto calibrated_null,
             null_distribution::calibrated(s->options.null_file, s->device_class));
-  QUERN_TRY(auto care, device_care::begin(*s, s->options.gpu, *desk));
+  QUERN_TRY(auto care, device_care::begin(*s, s->options.gpu, *context));
   s->care.emplace(std::move(care));
-  s->set_up(std::move(desk));
-  QUERN_TRY(auto* zygote, s->stand->zygote());
+  s->set_up(std::move(context));
+  QUERN_TRY(auto* zygote, s->manager->zygote());
   s->versions = zygote->versions();
   std::string compiler;
   if (const auto found = find_compiler())
     compiler = last_line_of({found->string(), "-dumpfullversion"}).value_or("");
   s->environment = environment_fingerprint({s->versions, processes, compiler, base::build_id(),
-                                            cuda_part_build(), s->stand->desk().facts().name});
+                                            cuda_part_build(), s->manager->context().facts().name});
   if (calibrated_null) {
     s->null = *calibrated_null;
     s->environment =
@@ -131,12 +132,12 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
 base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluator::open(
     evaluator_options options) {
   QUERN_TRY(auto s, open_device_state(std::move(options)));
-  s->stand->stand_ready();
+  s->manager->prefork();
   return std::unique_ptr<pytorch_device_evaluator>(new pytorch_device_evaluator(std::move(s)));
 }
 
 std::optional<std::string> pytorch_device_evaluator::state::try_out() {
-  auto zygote = stand->zygote();
+  auto zygote = manager->zygote();
   if (!zygote) return zygote.error().message;
   auto child = (*zygote)->fork(device_start(false));
   return child ? std::nullopt : std::optional(child.error().message);
@@ -174,7 +175,7 @@ base::expected<baseline_terms> pytorch_device_evaluator::terms_of(baseline_choic
 }
 
 void pytorch_device_evaluator::renew_reference() {
-  state_->stand->renew();
+  state_->manager->renew();
 }
 
 void pytorch_device_evaluator::look_after(verdict& v, runner::cause why) {

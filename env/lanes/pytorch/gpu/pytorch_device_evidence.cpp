@@ -26,7 +26,7 @@ bool pytorch_device_evaluation::wants_evidence() const {
   if (base::thread_deadline::left_s().value_or(least_left_s) < least_left_s) return false;
   if (policy_.by_evidence) return true;
   base::random_stream drawn(request_.seed, "whether an evaluation has evidence");
-  return drawn.chance(with_.options.evidence_share);
+  return drawn.chance(state_.options.evidence_share);
 }
 
 base::expected<evidence_report> pytorch_device_evaluation::collect_evidence() {
@@ -37,11 +37,11 @@ base::expected<evidence_report> pytorch_device_evaluation::collect_evidence() {
           candidate_->child().construct(task_->making, task_->sheet, task_->weights, of_evidence);
       !made)
     return tl::make_unexpected(told_nothing("making its model once more", made.error()));
-  auto& desk = with_.stand->desk();
-  auto& memory = with_.stand->memory();
-  QUERN_CHECK(make_content(*task_, std::span(task_->cases).first(1), desk, memory));
-  desk.copy(memory.candidate_inputs(), memory.staging(), task_->places.inputs.stride());
-  if (const auto waited = desk.wait(); !waited) return tl::make_unexpected(waited.error());
+  auto& context = state_.manager->context();
+  auto& memory = state_.manager->memory();
+  QUERN_CHECK(make_content(*task_, std::span(task_->cases).first(1), context, memory));
+  context.copy(memory.candidate_inputs(), memory.staging(), task_->places.inputs.stride());
+  if (const auto waited = context.wait(); !waited) return tl::make_unexpected(waited.error());
   const auto told = candidate_->child().evidence(of_evidence);
   if (!told) return tl::make_unexpected(told_nothing("a profiled call", told.error()));
   const bool is_fp32 = pytorch_of(*task_->subject).precision == torch_precision::fp32;
@@ -49,7 +49,7 @@ base::expected<evidence_report> pytorch_device_evaluation::collect_evidence() {
 }
 
 void pytorch_device_evaluation::add_evidence() {
-  stage_clock clock(with_.seconds.probe);
+  stage_clock clock(state_.seconds.probe);
   auto seen = collect_evidence();
   evidence_report report;
   if (seen)

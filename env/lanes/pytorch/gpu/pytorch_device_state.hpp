@@ -30,21 +30,21 @@ namespace quern::env {
 inline constexpr question_limits module_recording = device_limits(60);
 
 /// What lives on the device, and ends with this object.
-class module_stand {
+class module_device_manager {
  public:
   /// `core`: of candidates and references, which take turns: what neighbours do to it they do to
   /// both.
-  module_stand(std::unique_ptr<device_desk> desk, sandbox_mode mode, python_gpu gpu,
-               const evaluator_options& options, int core)
-      : desk_(std::move(desk)),
+  module_device_manager(std::unique_ptr<device_context> context, sandbox_mode mode, python_gpu gpu,
+                        const evaluator_options& options, int core)
+      : context_(std::move(context)),
         mode_(mode),
         gpu_(std::move(gpu)),
         secret_(*options.input_seed),
         core_(core),
-        memory_(*desk_, secret_),
-        quiet_(desk_->facts().bus_id) {}
+        memory_(*context_, secret_),
+        quiet_(context_->facts().bus_id) {}
 
-  [[nodiscard]] device_desk& desk() { return *desk_; }
+  [[nodiscard]] device_context& context() { return *context_; }
   [[nodiscard]] module_memory& memory() { return memory_; }
   [[nodiscard]] device_quiet& quiet() { return quiet_; }
   base::expected<python_zygote*> zygote();
@@ -55,7 +55,7 @@ class module_stand {
   /// (baseline_of()).
   base::expected<device_module*> baseline(baseline_choice which);
   /// Has processes stand ready in the place of those that were taken (contexts_ahead).
-  void stand_ready();
+  void prefork();
   /// Forgets tasks and ends the processes.
   void renew();
 
@@ -63,7 +63,7 @@ class module_stand {
   base::expected<device_module_task*> change_to(const std::string& id,
                                                 const std::shared_ptr<const task>& subject);
 
-  std::unique_ptr<device_desk> desk_;
+  std::unique_ptr<device_context> context_;
   sandbox_mode mode_;
   python_gpu gpu_;
   std::uint64_t secret_;
@@ -91,15 +91,16 @@ struct pytorch_device_evaluator::state final : public device_owner {
   std::unique_ptr<candidate_kernels> kernels;
   std::unique_ptr<recording_python> recorder;
   std::unique_ptr<task_sheets> sheets;
-  std::unique_ptr<module_stand> stand;
+  std::unique_ptr<module_device_manager> manager;
   std::optional<device_care> care;
   std::int64_t asked = 0, stood_ready = 0;  ///< of candidates' processes
   double waited_s = 0;                      ///< for turns on the device
 
-  device_desk& desk() override { return stand->desk(); }
-  void take_down() override { stand.reset(); }
-  void set_up(std::unique_ptr<device_desk> desk) override {
-    stand = std::make_unique<module_stand>(std::move(desk), mode, gpu, options, core.core());
+  device_context& context() override { return manager->context(); }
+  void take_down() override { manager.reset(); }
+  void set_up(std::unique_ptr<device_context> context) override {
+    manager = std::make_unique<module_device_manager>(std::move(context), mode, gpu, options,
+                                                      core.core());
   }
   std::optional<std::string> try_out() override;
 };
@@ -121,7 +122,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   pytorch_device_evaluation(pytorch_device_evaluator::state& with,
                             const evaluation_request& request, const measure_name& how, verdict& v)
       : staged_evaluation(request, how, v),
-        with_(with),
+        state_(with),
         policy_(request.policy.value_or(with.options.policy)) {}
 
   void run() override;
@@ -148,7 +149,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   base::status take_process(bool profiled);
   answered<void> load_candidate();
   bool verify();
-  /// The limits of a case of the task; `can_judge`: as find_limit() says. False: the verdict stands.
+  /// The limits of a case of the task; `can_judge`: as find_limit() says. False: the verdict
+  /// stands.
   bool limit_case(std::size_t place, bool& can_judge);
   /// A call on this content beside the reference's.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name);
@@ -164,7 +166,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   void add_evidence();
   base::expected<evidence_report> collect_evidence();
 
-  pytorch_device_evaluator::state& with_;
+  pytorch_device_evaluator::state& state_;
   suite_policy policy_;
   std::optional<device_turn> turn_;
   device_module_task* task_ = nullptr;

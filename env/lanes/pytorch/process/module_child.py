@@ -185,9 +185,9 @@ class Child:
             self.deliver(*self.last)
         self.memory.wait()
 
-    def import_piece(self, *piece):
+    def import_region(self, *region):
         self.views, self.last = {}, None
-        return self.memory.import_piece(*piece)
+        return self.memory.import_region(*region)
 
     def deliver(self, result, outputs):
         if len(result) != len(outputs):

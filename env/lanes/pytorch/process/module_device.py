@@ -36,7 +36,7 @@ class DeviceMemory:
     """Of a process with a GPU. The device has number 0 in its sandbox, which shows no other."""
 
     device = torch.device("cuda", 0)
-    is_lent = True  # pieces of memory are, by the evaluator
+    is_lent = True  # regions of memory are, by the evaluator
     profile = None
 
     def __init__(self, library):
@@ -72,16 +72,16 @@ class DeviceMemory:
             self.scratch.add_(1).mul_(0.5)
         self.waits()
 
-    def import_piece(self, piece, fd, size, hint, _):
-        """Address at which kernels find the piece. Inputs cannot be written here, at no address."""
-        named = self.window, ctypes.c_int32(piece), ctypes.c_int32(fd), ctypes.c_uint64(size), ctypes.c_uint64(hint)
-        if piece == INPUTS:
+    def import_region(self, region, fd, size, hint, _):
+        """Address at which kernels find the region. Inputs cannot be written here, at no address."""
+        named = self.window, ctypes.c_int32(region), ctypes.c_int32(fd), ctypes.c_uint64(size), ctypes.c_uint64(hint)
+        if region == INPUTS:
             refused = self.library.quern_window_import_to_read(*named)
         else:
             refused = self.library.quern_window_import(*named, ctypes.c_uint64(0))
         if refused:
             raise Unusable(self.library.quern_window_problem(self.window).decode(errors="replace"))
-        return self.library.quern_window_address(self.window, ctypes.c_int32(piece))
+        return self.library.quern_window_address(self.window, ctypes.c_int32(region))
 
     def view(self, address, number, shape, as_bool=False):
         """A tensor over memory of the evaluator; nothing is copied."""

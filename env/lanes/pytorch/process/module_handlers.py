@@ -35,7 +35,7 @@ DELIVER = ctypes.CFUNCTYPE(ctypes.c_int32, Text)
 class Handlers(ctypes.Structure):
     """quern_python_handlers of python_part.h."""
 
-    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN), ("import_piece", IMPORT), ("deliver", DELIVER), ("wake", DELIVER)]
+    _fields_ = [("load", LOAD), ("ask", ASK), ("plan", PLAN), ("run", RUN), ("import_region", IMPORT), ("deliver", DELIVER), ("wake", DELIVER)]
 
 
 def encoded(text):
@@ -156,8 +156,8 @@ def serve(library, channel, child):
     def run(begin, end, said):
         return guard(said, lambda: child.run(begin, end))[0]
 
-    def import_piece(piece, fd, size, hint, writable_hint, address, said):
-        outcome, at = guard(said, lambda: child.import_piece(piece, fd, size, hint, writable_hint))
+    def import_region(region, fd, size, hint, writable_hint, address, said):
+        outcome, at = guard(said, lambda: child.import_region(region, fd, size, hint, writable_hint))
         address[0] = at or 0
         return outcome
 
@@ -169,5 +169,5 @@ def serve(library, channel, child):
 
     handlers = Handlers(LOAD(load), ASK(ask), PLAN(plan), RUN(run))  # a null function: the process cannot do that
     if child.memory.is_lent:
-        handlers.import_piece, handlers.deliver, handlers.wake = IMPORT(import_piece), DELIVER(deliver), DELIVER(wake)
+        handlers.import_region, handlers.deliver, handlers.wake = IMPORT(import_region), DELIVER(deliver), DELIVER(wake)
     return library.quern_python_serve(ctypes.c_int32(channel), ctypes.byref(handlers))

@@ -11,14 +11,14 @@ constexpr std::size_t weight_alignment = 64;
 
 runner_failure forged_answer(std::string text) {
   runner_failure failure;
-  failure.what = runner_failure::kind::forged;
+  failure.failure_kind = runner_failure::kind::forged;
   failure.text = std::move(text);
   return failure;
 }
 
 runner_failure too_long_question(std::size_t bytes, std::size_t room) {
   runner_failure failure;
-  failure.what = runner_failure::kind::host;
+  failure.failure_kind = runner_failure::kind::host;
   failure.text = fmt::format("a question of {} bytes, at most {}", bytes, room);
   return failure;
 }

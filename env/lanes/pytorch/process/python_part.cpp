@@ -54,7 +54,7 @@ class python_runner {
   reply run(const question& asked, const runner::run_request& request);
   /// Outputs are in place when run() has answered.
   reply flush(const question& asked);
-  reply import_piece(const question& asked, const runner::gpu_import_request& request);
+  reply import_region(const question& asked, const runner::gpu_import_request& request);
   reply call(const question& asked, const runner::gpu_call_request& plan);
   reply deliver(const question& asked);
 
@@ -73,7 +73,7 @@ class python_runner {
   const quern_python_handlers& handlers_;
   runner::mapped_files files_;
   std::array<std::uint64_t, runner::max_files> file_bytes_{};
-  std::array<device_memory, QUERN_PIECES> pieces_{};
+  std::array<device_memory, QUERN_REGIONS> regions_{};
 };
 
 reply python_runner::answer(const question& asked, quern_python_outcome how,
@@ -138,16 +138,16 @@ reply python_runner::plan(const question& asked, const runner::call_plan& plan) 
                    });
 }
 
-reply python_runner::import_piece(const question& asked,
-                                  const runner::gpu_import_request& request) {
-  if (handlers_.import_piece == nullptr || request.piece < 0 || request.piece >= QUERN_PIECES)
+reply python_runner::import_region(const question& asked,
+                                   const runner::gpu_import_request& request) {
+  if (handlers_.import_region == nullptr || request.region < 0 || request.region >= QUERN_REGIONS)
     return asked.unusable();
   problem_text problem{};
   std::uint64_t address = 0;
   const auto how =
-      handlers_.import_piece(request.piece, asked.descriptor, request.bytes, request.hint,
-                             request.writable_hint, &address, problem.data());
-  if (how == 0) pieces_[static_cast<std::size_t>(request.piece)] = {address, request.bytes};
+      handlers_.import_region(request.region, asked.descriptor, request.bytes, request.hint,
+                              request.writable_hint, &address, problem.data());
+  if (how == 0) regions_[static_cast<std::size_t>(request.region)] = {address, request.bytes};
   return answer(asked, how, problem, address);
 }
 
@@ -156,9 +156,9 @@ reply python_runner::call(const question& asked, const runner::gpu_call_request&
   if (count > runner::max_tensors) return asked.failed("plan out of bounds");
   return tell_plan(asked, std::span(plan.tensors).first(count), plan.inputs, plan.in_f64,
                    [this](const runner::tensor_place& place) -> std::uint64_t {
-                     if (place.file >= pieces_.size()) return 0;
-                     const device_memory& piece = pieces_[place.file];
-                     return place.offset < piece.bytes ? piece.address + place.offset : 0;
+                     if (place.file >= regions_.size()) return 0;
+                     const device_memory& region = regions_[place.file];
+                     return place.offset < region.bytes ? region.address + place.offset : 0;
                    });
 }
 
@@ -183,7 +183,7 @@ constexpr std::array python_commands{
     runner::handled_by<command::run, &python_runner::run>(),
     runner::handled_by<command::gpu_deliver, &python_runner::deliver>(),
     runner::handled_by<command::gpu_call, &python_runner::call>(),
-    runner::handled_by<command::gpu_import, &python_runner::import_piece>(),
+    runner::handled_by<command::gpu_import, &python_runner::import_region>(),
     runner::handled_by<command::plan, &python_runner::plan>(),
     runner::handled_by<command::flush, &python_runner::flush>(),
     runner::handled_by<command::ask_lane, &python_runner::ask>(),

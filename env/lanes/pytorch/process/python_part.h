@@ -40,10 +40,10 @@ struct quern_python_handlers {
   quern_python_outcome (*plan)(const struct quern_python_tensor* tensors, uint32_t inputs, uint32_t outputs,
                                uint32_t in_f64, char* problem);
   quern_python_outcome (*run)(int64_t begin, int64_t end, char* problem);
-  /* Of a process with a device: maps the evaluator's device memory behind `fd`, which stays the caller's, as piece
-   * `piece` (env/device/window_part.h), at `hint` for those who read; `writable_hint`: as quern_window_import.
+  /* Of a process with a device: maps the evaluator's device memory behind `fd`, which stays the caller's, as region
+   * `region` (env/device/window_part.h), at `hint` for those who read; `writable_hint`: as quern_window_import.
    * `address`: where kernels find it. */
-  quern_python_outcome (*import_piece)(int32_t piece, int32_t fd, uint64_t bytes, uint64_t hint, uint64_t writable_hint,
+  quern_python_outcome (*import_region)(int32_t region, int32_t fd, uint64_t bytes, uint64_t hint, uint64_t writable_hint,
                                        uint64_t* address, char* problem);
   /* The results of the last call once more: what delivering them takes is what stands around any call. */
   quern_python_outcome (*deliver)(char* problem);

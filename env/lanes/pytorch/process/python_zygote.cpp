@@ -154,9 +154,9 @@ base::expected<python_child> python_zygote::fork(const python_start& how) {
                       told.value("stood_ready", false), told.value("folder", std::string()));
 }
 
-void python_zygote::stand_ready(const python_start& how, int children) {
+void python_zygote::prefork(const python_start& how, int children) {
   base::json order = limits_of(how);
-  order["stand_ready"] = children;
+  order["prefork"] = children;
   const std::string text = base::dump(order);
   {
     const std::lock_guard lock(*asking_);
@@ -181,20 +181,20 @@ base::expected<std::vector<int>> python_zygote::ready_children() {
   return told.at("ready").get<std::vector<int>>();
 }
 
-void python_zygote::stand_still(bool still) {
+void python_zygote::set_paused(bool still) {
   // A parent that is gone has nothing in making.
   (void)ask({{"still", still}}, {});
 }
 
 child_end python_zygote::end(const python_child& child) {
   child_end ended;
-  ended.how = child_end::kind::killed;
+  ended.ending = child_end::kind::killed;
   const auto told = ask({{"end", child.pid()}}, {});
   if (!told || !told->is_object() || told->empty()) return ended;
   ended.out_of_memory = told->value("out_of_memory", false);
   if (told->value("killed", false)) return ended;
   const int signal = told->value("signal", 0);
-  ended.how = signal != 0 ? child_end::kind::signalled : child_end::kind::exited;
+  ended.ending = signal != 0 ? child_end::kind::signalled : child_end::kind::exited;
   ended.code = signal != 0 ? signal : told->value("code", 0);
   return ended;
 }

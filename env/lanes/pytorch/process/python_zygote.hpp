@@ -56,7 +56,7 @@ struct python_gpu {
 /// memory have torch import modules for some seconds.
 enum class warm_up { operators, without_memory };
 
-/// Starts and owns the warm parent. Thread-compatible; ready_children(), stand_still() and end()
+/// Starts and owns the warm parent. Thread-compatible; ready_children(), set_paused() and end()
 /// may be called beside the others.
 class python_zygote {
  public:
@@ -84,15 +84,15 @@ class python_zygote {
   /// default. Those that were taken or have ended are replaced when it is called, not by
   /// themselves. Does not wait: fork() waits until they stand. They take 25 ms of a core each, so
   /// call it where nothing is timed until the next fork(). What goes wrong shows in fork().
-  void stand_ready(int children = usual_children_ahead) { stand_ready({}, children); }
+  void prefork(int children = usual_children_ahead) { prefork({}, children); }
   /// The same with the limits of `how`.
-  void stand_ready(const python_start& how, int children);
+  void prefork(const python_start& how, int children);
 
   /// Numbers of those that stand ready, once they do; the next to be taken first.
   base::expected<std::vector<int>> ready_children();
 
   /// Stops children that do not stand yet, or lets them go on. Returns when they stand still.
-  void stand_still(bool still);
+  void set_paused(bool still);
 
   /// Ends a child, if it still runs after a moment, and tells how it ended. Of one that nobody
   /// knows any more: killed.

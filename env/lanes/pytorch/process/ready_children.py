@@ -21,7 +21,7 @@ import socket
 
 # Above what it takes on a loaded machine. All that one question can wait for is below the ten seconds that the evaluator
 # waits for its answer (warm_process.cpp): two children that stand still, and a fresh one.
-STANDS_WITHIN_S, STANDS_WITH_GPU_WITHIN_S = 4, 8
+READY_WITHIN_S, READY_WITH_GPU_WITHIN_S = 4, 8
 LOCKED_IN_WITHIN_S = 1.5
 MOST_MESSAGE = 65536
 
@@ -64,8 +64,8 @@ class ReadyChild:
         if problem is not None:
             raise OSError(problem)
 
-    def wait_until_it_stands(self):
-        self.hear(STANDS_WITHIN_S if self.folder is None else STANDS_WITH_GPU_WITHIN_S)
+    def wait_until_ready(self):
+        self.hear(READY_WITHIN_S if self.folder is None else READY_WITH_GPU_WITHIN_S)
 
     def hand_over(self, asked, channel):
         """Gives it what it is for. When this returns, it is locked in, and this side has nothing of it any more."""

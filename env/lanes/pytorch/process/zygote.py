@@ -9,7 +9,7 @@ children, to have some stand ready, to end one and how it ended:
 
   {"core", "memory_bytes", "work_bytes", "required", "compilers", "profiled", "classes", "extensions", "kernels", "read_only"} with the child's end of a socket
                         pair: {"pid", "stood_ready", "folder"}; {"pid": -1, "error"}
-  {"stand_ready": N, "memory_bytes", "work_bytes", "required", "compilers", "profiled"}: no answer
+  {"prefork": N, "memory_bytes", "work_bytes", "required", "compilers", "profiled"}: no answer
   {"ready": true}: {"ready": [PID, ...]}, once all that were ordered stand
   {"still": BOOL}: the same; those that are in making stand still from then on, or go on
   {"end": PID}: {"code", "signal", "out_of_memory", "killed"}; {}: nobody knows it
@@ -176,7 +176,7 @@ class Zygote:
 
     def standing(self, child):
         try:
-            child.wait_until_it_stands()
+            child.wait_until_ready()
         except OSError:
             child.kill()
             raise
@@ -211,7 +211,7 @@ class Zygote:
         os.chmod(folder, 0o755)  # children are other users
         return folder
 
-    def stand_ready(self, count, limits):
+    def prefork(self, count, limits):
         """Has `count` children with these limits stand ready. One that cannot be had is missed when it is asked for."""
         for these in (self.ready, self.begun):
             for child in [one for one in these if one.limits != limits]:
@@ -233,11 +233,11 @@ class Zygote:
             pass
 
     def wait_for_all(self):
-        self.stand_still(False)
+        self.set_paused(False)
         for child in list(self.begun):
             self.has_news(child)
 
-    def stand_still(self, still):
+    def set_paused(self, still):
         """Stops those that are in making, or lets them go on. Returns when they stand: what is in a system call ends it."""
         for child in self.begun:
             os.kill(child.pid, signal.SIGSTOP if still else signal.SIGCONT)
@@ -258,7 +258,7 @@ class Zygote:
                 child.kill()
         coming = [one for one in self.begun if one.limits == limits]
         if coming:
-            self.stand_still(False)
+            self.set_paused(False)
             self.has_news(coming[0])
             if coming[0] in self.ready:
                 return self.fork(asked, channel)
@@ -322,14 +322,14 @@ def serve(path, gpu, without_memory):
             zygote.close()
             return
         asked = json.loads(message)
-        if "stand_ready" in asked:
+        if "prefork" in asked:
             zygote.reap()
-            zygote.stand_ready(asked["stand_ready"], Limits.of(asked))
+            zygote.prefork(asked["prefork"], Limits.of(asked))
             continue
         if "end" in asked:
             answer = zygote.end(asked["end"])
         elif "still" in asked:
-            zygote.stand_still(asked["still"])
+            zygote.set_paused(asked["still"])
             answer = {"still": asked["still"]}
         elif "ready" in asked:
             zygote.reap()

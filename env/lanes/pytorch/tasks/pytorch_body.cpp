@@ -166,7 +166,7 @@ tolerance usual_tolerance(torch_precision of) {
 }
 
 std::string to_text(const torch_need& need) {
-  return fmt::format("{} {}", need_names[static_cast<std::size_t>(need.what)], need.name);
+  return fmt::format("{} {}", need_names[static_cast<std::size_t>(need.need_kind)], need.name);
 }
 
 bool pytorch_body::equals(const task_body& other) const {

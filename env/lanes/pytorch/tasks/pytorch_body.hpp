@@ -30,7 +30,7 @@ tolerance usual_tolerance(torch_precision of);
 /// What must be there to run the module, beside Python and torch.
 struct torch_need {
   enum class kind : std::uint8_t { module, weights };
-  kind what = kind::module;
+  kind need_kind = kind::module;
   std::string name;  ///< "einops"; "facebook/opt-1.3b"
   friend bool operator==(const torch_need&, const torch_need&) = default;
 };

@@ -140,12 +140,12 @@ TEST_CASE("a candidate's extension is recorded, built by the slim route, and use
   const auto recording =
       env::record_extensions(*with->children, with->python, with->scripts, candidate, "null");
   REQUIRE_MESSAGE(recording.has_value(), (recording ? "" : recording.error().message));
-  CHECK_MESSAGE((recording->how == env::extension_recording::end::imported), recording->text);
+  CHECK_MESSAGE((recording->ending == env::extension_recording::end::imported), recording->text);
   REQUIRE(recording->requests.size() == 1);
   const auto& request = recording->requests[0];
   CHECK(request.name == "parts_of");
   const auto result = built(*with, request);
-  REQUIRE_MESSAGE(result.what == build_kind::built, result.text << result.slim_text);
+  REQUIRE_MESSAGE(result.outcome == build_kind::built, result.text << result.slim_text);
   CHECK_MESSAGE((result.by == route::slim), result.slim_text);
   CHECK(result.text == "");
   CHECK(result.core_s > 0);
@@ -181,13 +181,13 @@ TEST_CASE("what fails with slim headers is built with torch's, or fails with the
   // Casters of pybind11 are in torch's headers alone.
   const auto full = built(
       *with, cpp_request("at::Tensor f(at::Tensor x, py::dict options) { return x + 1; }", {"f"}));
-  REQUIRE_MESSAGE(full.what == build_kind::built, full.text);
+  REQUIRE_MESSAGE(full.outcome == build_kind::built, full.text);
   CHECK((full.by == route::full));
   CHECK(contains(full.slim_text, "error"));
 
   const auto wrong =
       built(*with, cpp_request("at::Tensor f(at::Tensor x) { return x.no_such_method(); }", {"f"}));
-  CHECK((wrong.what == build_kind::error));
+  CHECK((wrong.outcome == build_kind::error));
   CHECK(contains(wrong.text, "main.cpp:2"));
   CHECK(contains(wrong.text, "no_such_method"));
   CHECK_FALSE(contains(wrong.text, "quern"));
@@ -253,7 +253,7 @@ torch::Tensor launched(torch::Tensor x) {
 }
 )"};
   const auto result = built(*with, request);
-  REQUIRE_MESSAGE(result.what == build_kind::built, result.text << result.slim_text);
+  REQUIRE_MESSAGE(result.outcome == build_kind::built, result.text << result.slim_text);
   CHECK_MESSAGE((result.by == route::slim), result.slim_text);
   const std::string use_cuda = R"(
 import importlib.machinery, importlib.util, sys, torch
@@ -300,7 +300,7 @@ TEST_CASE("a flag that is refused is the candidate's error, and no compiler runs
   auto request = cpp_request("at::Tensor f(at::Tensor x) { return x; }", {"f"});
   request.cflags = {"-fplugin=/tmp/own.so"};
   const auto result = built(*with, request);
-  CHECK((result.what == build_kind::error));
+  CHECK((result.outcome == build_kind::error));
   CHECK((result.by == route::none));
   CHECK(contains(result.text, "-fplugin=/tmp/own.so"));
 }
@@ -318,7 +318,7 @@ TEST_CASE("texts that raise, exit, print or never end a call are recorded as far
       "m = load_inline('a', 'int x;', functions=['f'])\n";
   const auto exits = recorded(call + "print('{\"end\":\"imported\"}')\nimport sys\nsys.exit(0)\n");
   CHECK(exits.requests.size() == 1);
-  CHECK((exits.how == env::extension_recording::end::raised));
+  CHECK((exits.ending == env::extension_recording::end::raised));
   const auto guarded = recorded(
       "import os\n"
       "from torch.utils.cpp_extension import load\n"
@@ -331,13 +331,13 @@ TEST_CASE("texts that raise, exit, print or never end a call are recorded as far
       "      self.m.run(1)\n"
       "    except Exception:\n"
       "      self.m = None\n");
-  CHECK((guarded.how == env::extension_recording::end::constructed));
+  CHECK((guarded.ending == env::extension_recording::end::constructed));
   REQUIRE(guarded.requests.size() == 1);
   CHECK(guarded.requests[0].name == "b3");
   CHECK(guarded.requests[0].files[0].text == "#include \"k.h\"");
   CHECK(guarded.requests[0].headers[0].name == "k.h");
   CHECK(guarded.requests[0].include_paths.empty());
-  CHECK((recorded("import os\nos._exit(3)\n").how == env::extension_recording::end::lost));
+  CHECK((recorded("import os\nos._exit(3)\n").ending == env::extension_recording::end::lost));
   // More calls in the text than requests: the model is made and called, as far as an extension.
   const std::string later =
       call +
@@ -352,15 +352,15 @@ TEST_CASE("texts that raise, exit, print or never end a call are recorded as far
       "    except Exception:\n"
       "      load_inline('never', 'int z;', functions=['f'])\n";
   const auto called = recorded(later + "def get_inputs(): return [torch.rand(1 << 20, 1 << 20)]\n");
-  CHECK_MESSAGE((called.how == env::extension_recording::end::called), called.text);
+  CHECK_MESSAGE((called.ending == env::extension_recording::end::called), called.text);
   REQUIRE(called.requests.size() == 2);
   CHECK(called.requests[1].name == "b1048576");
-  CHECK((recorded(later).how == env::extension_recording::end::constructed));
+  CHECK((recorded(later).ending == env::extension_recording::end::constructed));
   // What was asked for before a call that ends the process is not lost with it.
   const auto ended = recorded(later + "def get_inputs():\n  import os\n  os._exit(3)\n");
-  CHECK((ended.how == env::extension_recording::end::lost));
+  CHECK((ended.ending == env::extension_recording::end::lost));
   CHECK(ended.requests.size() == 1);
-  CHECK((recorded("x = (\n").how == env::extension_recording::end::raised));
+  CHECK((recorded("x = (\n").ending == env::extension_recording::end::raised));
   // A call in a function may be made more than once.
   const auto twice = recorded(
       "from torch.utils.cpp_extension import load_inline\n"
@@ -378,6 +378,6 @@ TEST_CASE("texts that raise, exit, print or never end a call are recorded as far
                              "    import os\n"
                              "    os._exit(3)\n"
                              "    load_inline('b', 'int y;', functions=['f'])\n");
-  CHECK((lost.how == env::extension_recording::end::lost));
+  CHECK((lost.ending == env::extension_recording::end::lost));
   CHECK(lost.requests.size() == 1);
 }

@@ -123,9 +123,9 @@ TEST_CASE("a recording is read to its end and no further") {
   const auto read = env::parse_extension_recording(request + end);
   REQUIRE_MESSAGE(read.has_value(), (read ? "" : read.error().message));
   CHECK(read->requests == std::vector{full_request()});
-  CHECK((read->how == env::extension_recording::end::raised));
+  CHECK((read->ending == env::extension_recording::end::raised));
   CHECK(read->text == "Traceback");
-  CHECK((env::parse_extension_recording("")->how == env::extension_recording::end::lost));
+  CHECK((env::parse_extension_recording("")->ending == env::extension_recording::end::lost));
   CHECK_FALSE(env::parse_extension_recording(end + request).has_value());
   CHECK_FALSE(env::parse_extension_recording("{\"end\":\"won\",\"text\":\"\"}\n").has_value());
   CHECK_FALSE(env::parse_extension_recording("{\"request\":{}}\n").has_value());

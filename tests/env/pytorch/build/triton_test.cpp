@@ -117,7 +117,7 @@ TEST_CASE("kernels of a candidate are learnt and become machine code for sm_90")
   CHECK(contains(recording.kernels[0].ttir, "tt.divisibility"));
 
   const auto first = compiled(*with, recording.kernels[0]);
-  REQUIRE_MESSAGE((first.what == triton_kind::built), first.text);
+  REQUIRE_MESSAGE((first.outcome == triton_kind::built), first.text);
   CHECK_FALSE(first.cached);
   const auto file = base::read_file(first.artefact);
   REQUIRE(file.has_value());
@@ -134,7 +134,7 @@ TEST_CASE("kernels of a candidate are learnt and become machine code for sm_90")
   // The same kernel is compiled once; another of the same signature has the same launcher.
   CHECK(compiled(*with, recording.kernels[0]).cached);
   const auto second = compiled(*with, recording.kernels[1]);
-  REQUIRE_MESSAGE((second.what == triton_kind::built), second.text);
+  REQUIRE_MESSAGE((second.outcome == triton_kind::built), second.text);
   CHECK(second.artefact != first.artefact);
   CHECK(second.launcher == first.launcher);
 
@@ -171,7 +171,7 @@ def product(a_ptr, b_ptr, c_ptr, K, B: tl.constexpr):
   REQUIRE(by_value.kernels.size() == 1);
   // Learnt, and more than a block of the device has: the candidate's error.
   const auto large = compiled(*with, by_value.kernels[0]);
-  CHECK((large.what == triton_kind::error));
+  CHECK((large.outcome == triton_kind::error));
   CHECK(contains(large.text, "out of shared memory: 524288 bytes are needed"));
   CHECK(large.artefact.empty());
   const auto refused = learnt(*with, std::string(triton_head) + R"(
@@ -192,7 +192,7 @@ TEST_CASE(
   if (with == nullptr) return;
   env::triton_kernel kernel{"none", std::string(64, '0'), "module { no.such_thing }", "[]", "{}"};
   const auto result = compiled(*with, kernel);
-  CHECK((result.what == triton_kind::error));
+  CHECK((result.outcome == triton_kind::error));
   CHECK_FALSE(result.text.empty());
   CHECK(result.artefact.empty());
 }

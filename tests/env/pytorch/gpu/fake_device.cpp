@@ -1,4 +1,4 @@
-// libquern_cuda.so without a device, for tests: pieces are memory files, and what the device would
+// libquern_cuda.so without a device, for tests: regions are memory files, and what the device would
 // do is done at once. Content, bandwidth and calls by plans are not there.
 #include <cmath>
 #include <cstdio>
@@ -13,17 +13,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "env/device/context_part.h"
 #include "env/device/cuda_part.h"
-#include "env/device/desk_part.h"
 #include "env/device/part_builds.h"
 #include "env/device/window_part.h"
 
-struct quern_desk {
+struct quern_context {
   std::vector<quern_finding> findings;
 };
 
 struct quern_window {
-  void* pieces[QUERN_PIECES] = {};
+  void* regions[QUERN_REGIONS] = {};
   const char* problem = "";
 };
 
@@ -53,11 +53,11 @@ uint64_t width_of(int32_t type) {
   }
 }
 
-void note_finding(quern_desk* desk, uint64_t count, auto is_wrong) {
+void note_finding(quern_context* context, uint64_t count, auto is_wrong) {
   quern_finding found{0, 0};
   for (uint64_t i = 0; i < count; ++i)
     if (is_wrong(i) && found.wrong++ == 0) found.first = i;
-  desk->findings.push_back(found);
+  context->findings.push_back(found);
 }
 
 /// A number of /proc/PID/status; 0: it is not there.
@@ -70,7 +70,7 @@ uint64_t status_number(const std::filesystem::path& process, const std::string& 
 }
 
 /// Where a test says so, memory that descendants of this process share stands for device memory, a
-/// page for sixteen. (That of the evaluator's pieces is little.)
+/// page for sixteen. (That of the evaluator's regions is little.)
 uint64_t taken_by_children() {
   if (std::getenv("QUERN_TEST_DEVICE_MEMORY") == nullptr) return 0;
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> processes;  // parent and KiB by pid
@@ -92,9 +92,9 @@ uint64_t taken_by_children() {
   return 16 * 1024 * kib;
 }
 
-int32_t map_fd(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes, int rights) {
-  if (piece < 0 || piece >= QUERN_PIECES) {
-    w->problem = "no such piece";
+int32_t map_fd(quern_window* w, int32_t region, int32_t fd, uint64_t bytes, int rights) {
+  if (region < 0 || region >= QUERN_REGIONS) {
+    w->problem = "no such region";
     return -1;
   }
   void* at = ::mmap(nullptr, bytes, rights, MAP_SHARED, fd, 0);
@@ -102,7 +102,7 @@ int32_t map_fd(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes, int r
     w->problem = "no mapping";
     return -1;
   }
-  w->pieces[piece] = at;
+  w->regions[region] = at;
   return 0;
 }
 
@@ -116,20 +116,20 @@ const char* quern_cuda_build(void) {
 
 // ---- the evaluator's side
 
-int32_t quern_desk_open(int32_t, quern_desk** out, char*, int32_t) {
-  *out = new quern_desk;
+int32_t quern_context_open(int32_t, quern_context** out, char*, int32_t) {
+  *out = new quern_context;
   return 0;
 }
-void quern_desk_close(quern_desk* desk) {
-  delete desk;
+void quern_context_close(quern_context* context) {
+  delete context;
 }
-int32_t quern_desk_end_context(int32_t) {
+int32_t quern_context_end_cuda(int32_t) {
   return 0;
 }
-const char* quern_desk_problem(const quern_desk*) {
+const char* quern_context_problem(const quern_context*) {
   return "a device that is none";
 }
-int32_t quern_desk_facts_of(quern_desk*, quern_desk_facts* out) {
+int32_t quern_context_facts_of(quern_context*, quern_context_facts* out) {
   *out = {};
   std::snprintf(out->name, sizeof out->name, "none");
   // Whoever has the same name takes turns.
@@ -142,11 +142,11 @@ int32_t quern_desk_facts_of(quern_desk*, quern_desk_facts* out) {
   out->granularity = granule;
   return 0;
 }
-int32_t quern_desk_free_bytes(quern_desk*, uint64_t* out) {
+int32_t quern_context_free_bytes(quern_context*, uint64_t* out) {
   *out = (uint64_t{1} << 40) - taken_by_children();
   return 0;
 }
-int32_t quern_desk_allocate(quern_desk*, uint64_t bytes, quern_piece* out) {
+int32_t quern_context_allocate(quern_context*, uint64_t bytes, quern_allocation* out) {
   const uint64_t whole = (bytes + granule - 1) / granule * granule;
   const int fd = ::memfd_create("piece", MFD_CLOEXEC);
   if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(whole)) != 0) return -1;
@@ -155,70 +155,72 @@ int32_t quern_desk_allocate(quern_desk*, uint64_t bytes, quern_piece* out) {
   *out = {reinterpret_cast<uint64_t>(at), whole, 0, fd};
   return 0;
 }
-int32_t quern_desk_release(quern_desk*, quern_piece* piece) {
-  ::munmap(reinterpret_cast<void*>(piece->address), piece->bytes);
-  ::close(piece->fd);
+int32_t quern_context_release(quern_context*, quern_allocation* region) {
+  ::munmap(reinterpret_cast<void*>(region->address), region->bytes);
+  ::close(region->fd);
   return 0;
 }
-int32_t quern_desk_fill(quern_desk*, uint64_t, const quern_content*) {
+int32_t quern_context_fill(quern_context*, uint64_t, const quern_content*) {
   return -1;
 }
-int32_t quern_desk_fill_some(quern_desk*, uint64_t, const quern_content*, int64_t, int64_t) {
+int32_t quern_context_fill_some(quern_context*, uint64_t, const quern_content*, int64_t, int64_t) {
   return -1;
 }
-int32_t quern_desk_set(quern_desk*, uint64_t address, uint64_t bytes, uint32_t word) {
+int32_t quern_context_set(quern_context*, uint64_t address, uint64_t bytes, uint32_t word) {
   for (uint64_t at = 0; at + 4 <= bytes; at += 4)
     std::memcpy(reinterpret_cast<std::byte*>(address) + at, &word, 4);
   return 0;
 }
-int32_t quern_desk_copy(quern_desk*, uint64_t to, uint64_t from, uint64_t bytes) {
+int32_t quern_context_copy(quern_context*, uint64_t to, uint64_t from, uint64_t bytes) {
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return 0;
 }
-int32_t quern_desk_compare(quern_desk* desk, uint64_t got, uint64_t want, int32_t type,
-                           int64_t elements, double atol, double rtol, int32_t) {
+int32_t quern_context_compare(quern_context* context, uint64_t got, uint64_t want, int32_t type,
+                              int64_t elements, double atol, double rtol, int32_t) {
   if (type != QUERN_F32) return -1;
-  note_finding(desk, static_cast<uint64_t>(elements), [&](uint64_t i) {
+  note_finding(context, static_cast<uint64_t>(elements), [&](uint64_t i) {
     const double a = read_as<float>(got, i), b = read_as<float>(want, i);
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a) != std::isnan(b);
     return !(std::abs(a - b) <= atol + rtol * std::abs(b));
   });
   return 0;
 }
-int32_t quern_desk_same_bits(quern_desk* desk, uint64_t a, uint64_t b, int32_t type,
-                             int64_t elements) {
+int32_t quern_context_same_bits(quern_context* context, uint64_t a, uint64_t b, int32_t type,
+                                int64_t elements) {
   const uint64_t width = width_of(type);
-  note_finding(desk, static_cast<uint64_t>(elements), [&](uint64_t i) {
+  note_finding(context, static_cast<uint64_t>(elements), [&](uint64_t i) {
     return std::memcmp(reinterpret_cast<const std::byte*>(a) + i * width,
                        reinterpret_cast<const std::byte*>(b) + i * width, width) != 0;
   });
   return 0;
 }
-int32_t quern_desk_check_content(quern_desk*, uint64_t, const quern_content*) {
+int32_t quern_context_check_content(quern_context*, uint64_t, const quern_content*) {
   return -1;
 }
-int32_t quern_desk_check_pattern(quern_desk* desk, uint64_t address, uint64_t bytes,
-                                 uint32_t word) {
-  note_finding(desk, bytes / 4, [&](uint64_t i) { return read_as<uint32_t>(address, i) != word; });
+int32_t quern_context_check_pattern(quern_context* context, uint64_t address, uint64_t bytes,
+                                    uint32_t word) {
+  note_finding(context, bytes / 4,
+               [&](uint64_t i) { return read_as<uint32_t>(address, i) != word; });
   return 0;
 }
-int32_t quern_desk_wait(quern_desk* desk, quern_finding* out, int32_t capacity, int32_t* count) {
-  *count = static_cast<int32_t>(desk->findings.size());
+int32_t quern_context_wait(quern_context* context, quern_finding* out, int32_t capacity,
+                           int32_t* count) {
+  *count = static_cast<int32_t>(context->findings.size());
   if (*count > capacity) return -1;
   for (int32_t i = 0; i < *count; ++i)
-    out[i] = desk->findings[static_cast<std::size_t>(i)];
-  desk->findings.clear();
+    out[i] = context->findings[static_cast<std::size_t>(i)];
+  context->findings.clear();
   return 0;
 }
-int32_t quern_desk_read(quern_desk*, void* to, uint64_t from, uint64_t bytes) {
+int32_t quern_context_read(quern_context*, void* to, uint64_t from, uint64_t bytes) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
 }
-int32_t quern_desk_write(quern_desk*, uint64_t to, const void* from, uint64_t bytes) {
+int32_t quern_context_write(quern_context*, uint64_t to, const void* from, uint64_t bytes) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return 0;
 }
-int32_t quern_desk_bandwidth(quern_desk*, uint64_t, double* out) {
+int32_t quern_context_bandwidth(quern_context*, uint64_t, double* out) {
   *out = 1e12;  // a roofline that nobody on a core comes near
   return 0;
 }
@@ -232,15 +234,15 @@ int32_t quern_window_open(int32_t, int32_t, quern_window** out, char*, int32_t) 
 const char* quern_window_problem(const quern_window* w) {
   return w->problem;
 }
-int32_t quern_window_import(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes, uint64_t,
+int32_t quern_window_import(quern_window* w, int32_t region, int32_t fd, uint64_t bytes, uint64_t,
                             uint64_t) {
-  return map_fd(w, piece, fd, bytes, PROT_READ | PROT_WRITE);
+  return map_fd(w, region, fd, bytes, PROT_READ | PROT_WRITE);
 }
-int32_t quern_window_import_to_read(quern_window* w, int32_t piece, int32_t fd, uint64_t bytes,
+int32_t quern_window_import_to_read(quern_window* w, int32_t region, int32_t fd, uint64_t bytes,
                                     uint64_t) {
-  return map_fd(w, piece, fd, bytes, PROT_READ);
+  return map_fd(w, region, fd, bytes, PROT_READ);
 }
-uint64_t quern_window_address(const quern_window* w, int32_t piece) {
-  return reinterpret_cast<uint64_t>(w->pieces[piece]);
+uint64_t quern_window_address(const quern_window* w, int32_t region) {
+  return reinterpret_cast<uint64_t>(w->regions[region]);
 }
 }

@@ -9,7 +9,7 @@
 #include "env/lanes/pytorch/gpu/device_module_checker.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
 #include "tests/env/pytorch/gpu/fake_fixture.hpp"
-#include "tools/bench_pytorch/module_files.hpp"
+#include "tools/benchmarks/bench_pytorch/module_files.hpp"
 
 using namespace quern;
 using namespace quern::env;
@@ -67,7 +67,7 @@ TEST_CASE(
   auto* with = device_that_is_none();
   if (with == nullptr) return;
   const auto pids = [&] {
-    auto task = with->stand->get(task_of(layered));
+    auto task = with->manager->get(task_of(layered));
     REQUIRE(task);
     return std::pair((*task)->processes.content->child().pid(),
                      (*task)->processes.reference->child().pid());
@@ -108,7 +108,7 @@ TEST_CASE("what a task is called with is known without a device, as its evaluati
   const auto ahead = with->sheets->of(*subject);
   CAPTURE(ahead ? "" : ahead.error().message);
   REQUIRE(ahead);
-  auto task = with->stand->get(subject);
+  auto task = with->manager->get(subject);
   REQUIRE(task);
   CHECK(ahead->init == (*task)->sheet.init);
   CHECK(base::dump(arguments_json(*ahead)) == base::dump(arguments_json((*task)->sheet)));
@@ -422,9 +422,9 @@ TEST_CASE("a warm Python or a reference that is lost is made anew, and no verdic
   for (const bool warm_python : {true, false}) {
     CAPTURE(warm_python);
     REQUIRE(name_of(judged_by_fake(request.source).kind) == "ok");
-    const auto task = with->stand->get(request.subject);
+    const auto task = with->manager->get(request.subject);
     REQUIRE(task);
-    const int victim = warm_python ? with->stand->zygote().value()->pid()
+    const int victim = warm_python ? with->manager->zygote().value()->pid()
                                    : (*task)->processes.reference->child().pid();
     REQUIRE(::kill(victim, SIGKILL) == 0);
     verdict v;
@@ -437,26 +437,26 @@ TEST_CASE("a warm Python or a reference that is lost is made anew, and no verdic
     with->options.restart_reference = false;
     CHECK(one.interrupted() == interruption::none);
     with->options.restart_reference = true;
-    with->stand->renew();
+    with->manager->renew();
   }
   CHECK(name_of(judged_by_fake(request.source).kind) == "ok");
 }
 
-TEST_CASE("a desk knows that somebody ended its context, and does not use it any more") {
+TEST_CASE("a context knows that somebody ended its context, and does not use it any more") {
   const fs::path library = program_dir() / "libquern_fake_device.so";
-  auto first = device_desk::open(3, library), second = device_desk::open(3, library);
-  auto elsewhere = device_desk::open(4, library);
+  auto first = device_context::open(3, library), second = device_context::open(3, library);
+  auto elsewhere = device_context::open(4, library);
   REQUIRE(first);
   REQUIRE(second);
   REQUIRE(elsewhere);
-  CHECK_FALSE((*second)->lost_context());
+  CHECK_FALSE((*second)->lost_cuda_context());
   first->reset();
-  REQUIRE(device_desk::end_context(3, library));
-  CHECK((*second)->lost_context());
-  CHECK_FALSE((*elsewhere)->lost_context());
-  auto third = device_desk::open(3, library);
+  REQUIRE(device_context::end_cuda_context(3, library));
+  CHECK((*second)->lost_cuda_context());
+  CHECK_FALSE((*elsewhere)->lost_cuda_context());
+  auto third = device_context::open(3, library);
   REQUIRE(third);
-  CHECK_FALSE((*third)->lost_context());
+  CHECK_FALSE((*third)->lost_cuda_context());
 }
 
 TEST_CASE("two tasks share the evaluator's memory, and their processes find it again") {

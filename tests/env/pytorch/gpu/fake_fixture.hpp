@@ -44,13 +44,13 @@ inline pytorch_device_evaluator::state* device_that_is_none() {
   s.null = null_distribution::of_modules_on_gpus();
   s.gpu.library = program_dir() / "libquern_fake_device.so";
   s.gpu.access.devices = {"/dev/zero"};
-  auto desk = device_desk::open(0, s.gpu.library);
-  CAPTURE(desk ? "" : desk.error().message);
-  REQUIRE(desk);
-  auto care = device_care::begin(s, 0, **desk);
+  auto context = device_context::open(0, s.gpu.library);
+  CAPTURE(context ? "" : context.error().message);
+  REQUIRE(context);
+  auto care = device_care::begin(s, 0, **context);
   REQUIRE(care);
   s.care.emplace(std::move(*care));
-  s.set_up(std::move(*desk));
+  s.set_up(std::move(*context));
   return &s;
 }
 

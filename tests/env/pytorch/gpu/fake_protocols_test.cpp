@@ -101,7 +101,7 @@ TEST_CASE("a baseline of CUDA graphs is captured, stays, and is measured over") 
   if (with == nullptr) return;
   const auto how = by(protocol_paired, baseline_choice::graph);
   const auto process = [&] {
-    const auto& kept = (*with->stand->get(task_of(layered)))->processes;
+    const auto& kept = (*with->manager->get(task_of(layered)))->processes;
     CHECK(kept.baseline_is == baseline_choice::graph);
     return kept.baseline ? kept.baseline->child().pid() : -1;
   };
@@ -118,7 +118,7 @@ TEST_CASE("a baseline of CUDA graphs is captured, stays, and is measured over") 
   CHECK(name_of(measured(wrong_later(40), how).kind) == "wrong_value");
   // It ends with its task.
   CHECK(name_of(judged_by_fake(doubles, false, task_with("", "")).kind) == "ok");
-  CHECK((*with->stand->get(task_of(layered)))->processes.baseline == nullptr);
+  CHECK((*with->manager->get(task_of(layered)))->processes.baseline == nullptr);
 }
 
 TEST_CASE("a baseline that cannot be made is a refusal that names it, and says why") {
@@ -142,7 +142,7 @@ TEST_CASE("torch.compile of a reference has its compilers, in its own process al
   const verdict v = measured(doubles, how, plain);
   CAPTURE(v.detail);
   REQUIRE(name_of(v.kind) == "ok");
-  CHECK((*with->stand->get(plain))->processes.baseline_is == baseline_choice::compile);
+  CHECK((*with->manager->get(plain))->processes.baseline_is == baseline_choice::compile);
 
   // That it was compiled shows where it then gives something else, which is no baseline.
   const auto differs = task_with("", "        if torch.compiler.is_compiling(): return x * 3\n");

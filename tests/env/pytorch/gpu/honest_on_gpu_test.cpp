@@ -1,6 +1,6 @@
 // Modules that are right, in the styles of those that people write for a GPU.
 #include "device_fixture.hpp"
-#include "tools/bench_pytorch/module_files.hpp"
+#include "tools/benchmarks/bench_pytorch/module_files.hpp"
 
 using namespace quern::test;
 using namespace quern::test::modules;

@@ -6,7 +6,7 @@
 #include "device_fixture.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
 #include "tests/env/pytorch/judge/bad_candidates.hpp"
-#include "tools/bench_pytorch/module_files.hpp"
+#include "tools/benchmarks/bench_pytorch/module_files.hpp"
 
 using namespace quern::test;
 using namespace quern::test::modules;

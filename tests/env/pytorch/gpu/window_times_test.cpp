@@ -65,7 +65,7 @@ judgement_rules rules_of_modules() {
 
 std::int64_t claim(const measure_protocol& protocol, const process_pairs& net) {
   const std::vector<process_pairs> lists{net};
-  const judgement j = protocol.how == aggregation::paired_log_ratio
+  const judgement j = protocol.statistic == aggregation::paired_log_ratio
                           ? judge_times(lists, rules_of_modules())
                           : judge_rounds(protocol, lists, rules_of_modules());
   CAPTURE(j.detail);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "support/test.hpp"
-#include "tools/bench_pytorch/module_files.hpp"
+#include "tools/benchmarks/bench_pytorch/module_files.hpp"
 
 namespace quern::test::modules {
 namespace {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "modules_fixture.hpp"
-#include "tools/bench_pytorch/module_files.hpp"
+#include "tools/benchmarks/bench_pytorch/module_files.hpp"
 
 using namespace quern::test;
 using namespace quern::test::modules;

@@ -36,11 +36,11 @@ class Memory:
 class Child:
     memory = Memory()
 
-    def import_piece(self, piece, fd, size, hint, writable_hint):
+    def import_region(self, region, fd, size, hint, writable_hint):
         import os
         if os.pread(fd, 5, 0) != b"piece":
             raise RuntimeError("another file")
-        return hint if hint else 0x100000 * (piece + 1)
+        return hint if hint else 0x100000 * (region + 1)
 
     def plan(self, tensors, inputs, outputs, in_f64):
         self.told = [(t.address, tuple(t.shape[:t.rank])) for t in tensors], inputs, outputs
@@ -112,7 +112,7 @@ TEST_CASE("commands for a GPU reach a module's process as they were meant") {
   const base::unique_fd file(::memfd_create("piece", 0));
   REQUIRE(::write(file.get(), "piece", 5) == 5);
 
-  // Pieces, by their numbers, where they were asked for.
+  // Regions, by their numbers, where they were asked for.
   const auto inputs =
       process.ask(runner::command::gpu_import,
                   runner::gpu_import_request{QUERN_INPUTS, 0, 1 << 20, 0xABC000, 0}, file.get());
@@ -122,9 +122,10 @@ TEST_CASE("commands for a GPU reach a module's process as they were meant") {
   REQUIRE(process.ask(runner::command::gpu_import,
                       runner::gpu_import_request{QUERN_OUTPUTS, 0, 1 << 16, 0, 0}, file.get()));
   CHECK_FALSE(process.ask(runner::command::gpu_import,
-                          runner::gpu_import_request{QUERN_PIECES, 0, 4096, 0, 0}, file.get()));
+                          runner::gpu_import_request{QUERN_REGIONS, 0, 4096, 0, 0}, file.get()));
 
-  // A plan names places in them: what leads outside, or into a piece that is not there, is refused.
+  // A plan names places in them: what leads outside, or into a region that is not there, is
+  // refused.
   const module_places places = places_of_one_call();
   REQUIRE(process.ask(runner::command::gpu_call, places.call()));
   runner::gpu_call_request outside = places.call();

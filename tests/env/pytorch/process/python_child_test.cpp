@@ -317,7 +317,7 @@ TEST_CASE_FIXTURE(modules_fixture, "a fault is told with its signal, and the nex
   python_child child = start(path);
   const auto loaded = child.load(path, patient);
   REQUIRE_FALSE(loaded);
-  CHECK(loaded.error().what == runner_failure::kind::fault);
+  CHECK(loaded.error().failure_kind == runner_failure::kind::fault);
   CHECK(loaded.error().last.signal == 11);
   CHECK(complaint("again.py", scaled_linear).empty());
 }

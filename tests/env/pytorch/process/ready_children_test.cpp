@@ -61,7 +61,8 @@ std::string complaint(python_zygote& zygote, const std::string& text, python_sta
   CHECK(child.stood_ready() == want_ready);
   const auto loaded = child.load(file.path.string(), patient);
   if (loaded) return {};
-  return loaded.error().what == runner_failure::kind::refused ? loaded.error().text : "it is gone";
+  return loaded.error().failure_kind == runner_failure::kind::refused ? loaded.error().text
+                                                                      : "it is gone";
 }
 
 bool is_alive(int pid) {
@@ -108,7 +109,7 @@ TEST_CASE("a child that stands ready is taken, and replaced when that is asked f
   // The control: without an order each is forked when it is asked for.
   CHECK_FALSE(forked(*zygote, {}).stood_ready());
 
-  zygote->stand_ready();
+  zygote->prefork();
   const auto first = ready_of(*zygote);
   REQUIRE(first.size() == std::size_t{usual_children_ahead});
   for (const int pid : first) {
@@ -120,7 +121,7 @@ TEST_CASE("a child that stands ready is taken, and replaced when that is asked f
   CHECK(ready_of(*zygote).empty());
   CHECK_FALSE(forked(*zygote, {}).stood_ready());
 
-  zygote->stand_ready();
+  zygote->prefork();
   for (const int pid : ready_of(*zygote))
     CHECK(std::ranges::find(first, pid) == first.end());
   CHECK(complaint(*zygote, fine, {}, true).empty());
@@ -132,7 +133,7 @@ TEST_CASE("children that ended or stand still while they were ready are nobody's
   if (!zygote) return;
   for (const int signal : {SIGKILL, SIGSEGV, SIGSTOP}) {
     CAPTURE(signal);
-    zygote->stand_ready();
+    zygote->prefork();
     const auto ready = ready_of(*zygote);
     REQUIRE(ready.size() == 2);
     kill(ready[0], signal);
@@ -141,12 +142,12 @@ TEST_CASE("children that ended or stand still while they were ready are nobody's
     CHECK(ready_of(*zygote).empty());
     CHECK(ends_within_seconds(ready[0], 10));
     // All of them: one is forked then.
-    zygote->stand_ready();
+    zygote->prefork();
     for (const int pid : ready_of(*zygote))
       kill(pid, signal);
     CHECK(complaint(*zygote, fine, {}, false).empty());
     // And the next order makes as many as ever.
-    zygote->stand_ready();
+    zygote->prefork();
     CHECK(ready_of(*zygote).size() == 2);
   }
 }
@@ -156,7 +157,7 @@ TEST_CASE("a taken child has the limits that it was asked for") {
   if (!zygote) return;
   const std::string hungry =
       std::string(fine) + "held = torch.ones(600 << 20, dtype=torch.uint8).sum().item()\n";
-  zygote->stand_ready();
+  zygote->prefork();
   // The control: with the limits of those that stand ready there is room.
   CHECK(complaint(*zygote, hungry, {}, true).empty());
   python_start small;
@@ -164,12 +165,12 @@ TEST_CASE("a taken child has the limits that it was asked for") {
   CHECK_FALSE(complaint(*zygote, hungry, small, false).empty());
 
   // A limit for all, as `quern tasks check` has it: those with another one are let go.
-  zygote->stand_ready();
+  zygote->prefork();
   const auto roomy = ready_of(*zygote);
   REQUIRE(roomy.size() == 2);
   zygote->limit_memory(small.memory_bytes);
   CHECK_FALSE(complaint(*zygote, hungry, {}, false).empty());
-  zygote->stand_ready();
+  zygote->prefork();
   for (const int pid : ready_of(*zygote))
     CHECK(std::ranges::find(roomy, pid) == roomy.end());
   for (const int pid : roomy)
@@ -184,7 +185,7 @@ TEST_CASE("a taken child has the limits that it was asked for") {
   // The core is told late.
   const auto cores = allowed_cores().value();
   for (const int core : {cores.front(), cores.back()}) {
-    zygote->stand_ready();
+    zygote->prefork();
     python_start pinned;
     pinned.core = core;
     python_child child = forked(*zygote, pinned);
@@ -205,7 +206,7 @@ TEST_CASE("a taken child is locked in as one that was forked on demand") {
   python_start how;
   how.read_only = {file.path.string()};
   python_child on_demand = forked(*zygote, how);
-  zygote->stand_ready();
+  zygote->prefork();
   const auto standing = ready_of(*zygote);
   REQUIRE_FALSE(standing.empty());
   const int waiting = standing.front();
@@ -231,7 +232,7 @@ TEST_CASE("a taken child is locked in as one that was forked on demand") {
     CHECK(open.size() == 4);
   }
   // It sees its own file, and nobody else's.
-  zygote->stand_ready();
+  zygote->prefork();
   const std::string reads = std::string(fine) + "open('" + other.path.string() + "').read()\n";
   for (const bool is_ready : {true, true, false})
     CHECK(test::contains(complaint(*zygote, reads, {}, is_ready), "Error"));
@@ -243,7 +244,7 @@ TEST_CASE("random numbers of torch are those of a child that was forked on deman
   const std::string draws = "import torch\nraise ValueError(torch.rand(3).tolist())\n";
   const std::string on_demand = complaint(*zygote, draws, {}, false);
   CHECK(test::contains(on_demand, "ValueError"));
-  zygote->stand_ready();
+  zygote->prefork();
   CHECK(complaint(*zygote, draws, {}, true) == on_demand);
 }
 
@@ -254,7 +255,7 @@ TEST_CASE("no ready child is left when the warm Python ends, however it ends") {
     {
       auto zygote = warm_python();
       if (!zygote) return;
-      zygote->stand_ready(3);
+      zygote->prefork(3);
       ready = ready_of(*zygote);
       REQUIRE(ready.size() == 3);
       for (const int pid : ready)

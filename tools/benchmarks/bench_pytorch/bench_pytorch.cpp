@@ -1,0 +1,116 @@
+// How well lane `pytorch` judges, on a GPU or, for what needs none, on a core:
+//
+//   bench_pytorch honest               tests/honest/pytorch: every verdict that is not `ok` or noisy
+//   bench_pytorch hostile [--seeds N]  tests/hostile/pytorch: every one that is accepted
+//   bench_pytorch mixed [--count N]    both at random: wrong verdicts, and what is left behind
+//   bench_pytorch rate FOLDER...       distinct candidates an hour, first builds included, and where
+//                                      each second goes; --kernelbench-beside N: KernelBench's own
+//                                      evaluator on N of them with inline CUDA, which are trusted
+//   bench_pytorch agreement FOLDER...  the same verdict by slim and by full builds
+//
+// FOLDER has folders with NAME/reference.py and NAME/candidate.py, or KernelBench's files
+// level_<L>_problem_<P>_sample_<S>_kernel.py, whose tasks are those of --kernelbench TREE.
+// --gpu N judges on that GPU. --core judges on a core what needs no GPU; of the rest extensions and
+// Triton kernels are built. --part K/N does a share, which ends after 9 minutes. A figure that is
+// wanted stands beside the one reached. Exit code 1: one is missed; 2: it could not be measured.
+#include "tools/benchmarks/bench_pytorch/bench_pytorch.hpp"
+
+#include <cstdio>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+namespace quern::tools {
+namespace {
+
+const std::map<std::string, int (*)(const pytorch_bench_options&)> pytorch_bench_modes = {
+    {"honest", bench_honest_modules},
+    {"hostile", bench_hostile_modules},
+    {"mixed", bench_mixed_modules},
+    {"rate", bench_rate_of_modules},
+    {"agreement", bench_agreement_of_builds}};
+
+/// "K/N" with K from 1 to N; empty: it is.
+std::string read_part(const std::string& text, pytorch_bench_options& o) {
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%d/%d%n", &o.part, &o.parts, &used) == 2 &&
+      static_cast<std::size_t>(used) == text.size() && 1 <= o.part && o.part <= o.parts &&
+      o.parts <= 1000)
+    return {};
+  return "'" + text + "' is not K/N with K from 1 to N, N at most 1000: say 1/3, 2/3 and 3/3";
+}
+
+int bench_pytorch(int argc, char** argv) {
+  CLI::App app{"How well lane pytorch judges."};
+  pytorch_bench_options o;
+  std::string part = "1/1";
+  bool core = false;
+  app.add_option("what", o.what, "honest, hostile, mixed, rate or agreement")
+      ->required()
+      ->check(CLI::IsMember(pytorch_bench_modes));
+  app.add_option("folders", o.folders, "rate, agreement: folders of candidates");
+  auto* gpu = app.add_option("--gpu", o.gpu, "judge on this GPU, by the driver's number")
+                  ->check(CLI::Range(0, 63));
+  app.add_flag("--core", core, "judge on a core what needs no GPU")->excludes(gpu);
+  app.add_option("--part", part, "K/N: a share of the work");
+  app.add_option("--source", o.source, "the source tree")->capture_default_str();
+  app.add_option("--only", o.only, "candidates whose name contains one of these: A,B");
+  app.add_option("--seed", o.seed, "of what is drawn")->capture_default_str();
+  app.add_option("--seeds", o.seeds, "hostile: trials of each candidate")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--count", o.count, "mixed: evaluations, of all parts together")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_flag("--honest", o.honest, "rate, agreement: those of tests/honest/pytorch, too");
+  auto* tree =
+      app.add_option("--kernelbench", o.kernelbench, "rate, agreement: a clone of its tree")
+          ->check(CLI::ExistingDirectory);
+  app.add_option(
+         "--kernelbench-beside", o.beside,
+         "rate: so many with inline CUDA, drawn by --seed, are also judged by KernelBench's "
+         "evaluator, which has no sandbox")
+      ->needs(tree)
+      ->needs(gpu)
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--beside-only", o.beside_only, "rate: nothing but --kernelbench-beside");
+  app.add_option("--python", o.python,
+                 "rate: a Python with what KernelBench's evaluator needs (torch, numpy, pydantic); "
+                 "default: that of candidates");
+  app.add_option("--budget-s", o.budget_s, "seconds of measuring one candidate")
+      ->check(CLI::Range(0.05, 60.0))
+      ->capture_default_str();
+  app.add_option("--evaluators", o.evaluators, "rate: side by side on the device")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  app.add_option("--compilers", o.compilers,
+                 "threads that build ahead, of all evaluators together; 0: by the cores")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+  app.add_option("--sandbox", o.sandbox, "required or best_effort")
+      ->check(CLI::IsMember({"required", "best_effort"}))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  std::string wrong = read_part(part, o);
+  if (wrong.empty() && !o.gpu && !core) wrong = "say --gpu N, or --core";
+  const bool takes_folders = o.what == "rate" || o.what == "agreement";
+  if (wrong.empty() && !takes_folders && !o.folders.empty())
+    wrong = "'" + o.folders.front() + "': " + o.what + " takes no folder, rate and agreement do";
+  if (wrong.empty() && o.beside_only && o.beside == 0)
+    wrong = "--beside-only is for --kernelbench-beside N: say how many";
+  if (!wrong.empty()) {
+    std::fprintf(stderr, "bench_pytorch: %s\n", wrong.c_str());
+    return 2;
+  }
+  // As a host of a run asks again, and nothing else does.
+  if (o.what == "mixed") o.tries = 3;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  return pytorch_bench_modes.at(o.what)(o);
+}
+
+}  // namespace
+}  // namespace quern::tools
+
+int main(int argc, char** argv) {
+  return quern::tools::bench_pytorch(argc, argv);
+}

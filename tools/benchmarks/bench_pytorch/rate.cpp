@@ -1,0 +1,222 @@
+// bench_pytorch rate: evaluations an hour of distinct candidates whose first builds count, where
+// each second goes, and KernelBench's own evaluator beside.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
+#include "env/measure/stats.hpp"
+#include "tools/benchmarks/bench_gpu_figures.hpp"
+#include "tools/benchmarks/bench_pytorch/held_judge.hpp"
+#include "tools/benchmarks/bench_pytorch/kernelbench_beside.hpp"
+#include "tools/benchmarks/bench_pytorch/rate_list.hpp"
+#include "tools/stage_table.hpp"
+
+namespace quern::tools {
+namespace {
+
+constexpr double wanted_an_hour = 2000, wanted_lease_s = 1.2, wanted_ready = 95, wanted_ratio = 20;
+constexpr double least_rated = 60;
+/// Of one evaluation by KernelBench's evaluator; more than that is not begun at the end of a part.
+constexpr double usual_kernelbench_s = 90;
+
+struct rated_run {
+  std::size_t judged = 0;
+  bool whole = true;
+  double seconds = 0;
+  std::vector<double> held_s;
+  env::stage_seconds stages;  ///< of all evaluators
+  double waited_s = 0;        ///< for the device, by one that another one had
+  std::optional<double> ready_share;
+  std::map<std::string, int> kinds;
+
+  [[nodiscard]] double an_hour() const {
+    return seconds > 0 ? 3600 * static_cast<double>(judged) / seconds : 0;
+  }
+};
+
+/// Evaluators on one device, whose caches are empty, and what they noted.
+struct opened_evaluators {
+  std::vector<std::unique_ptr<env::candidate_judge>> judges;
+  std::vector<std::unique_ptr<held_judge>> held;
+};
+
+base::expected<opened_evaluators> open_evaluators(const pytorch_bench_options& o) {
+  opened_evaluators all;
+  for (int i = 0; i < o.evaluators; ++i) {
+    QUERN_TRY(auto judge, open_module_judge(o));
+    all.held.push_back(std::make_unique<held_judge>(*judge));
+    all.judges.push_back(std::move(judge));
+  }
+  return all;
+}
+
+void add_stages(env::stage_seconds& to, const env::stage_seconds& one) {
+  to.screen += one.screen, to.compile += one.compile, to.start += one.start;
+  to.reference += one.reference, to.verify += one.verify, to.probe += one.probe;
+  to.time += one.time, to.reverify += one.reverify;
+}
+
+/// What all evaluators together have to tell.
+void take_notes(const opened_evaluators& from, rated_run& run) {
+  std::vector<double> ready;
+  for (std::size_t i = 0; i < from.judges.size(); ++i) {
+    const auto& held = from.held[i]->held_s();
+    run.held_s.insert(run.held_s.end(), held.begin(), held.end());
+    add_stages(run.stages, from.judges[i]->stages());
+    run.waited_s += from.judges[i]->waited_for_device_s();
+    if (const auto* device =
+            dynamic_cast<const env::pytorch_device_evaluator*>(from.judges[i].get()))
+      ready.push_back(device->ready_share());
+  }
+  if (!ready.empty()) run.ready_share = *std::min_element(ready.begin(), ready.end());
+}
+
+/// The clock starts when the evaluators are open.
+base::expected<rated_run> run_rate(const pytorch_bench_options& o,
+                                   const std::vector<rated_module>& all,
+                                   const std::vector<std::size_t>& places, const bench_part& part) {
+  QUERN_TRY(const auto opened, open_evaluators(o));
+  std::vector<env::candidate_judge*> with;
+  for (const auto& one : opened.held)
+    with.push_back(one.get());
+  std::vector<env::evaluation_request> requests;
+  for (const rated_module& one : all)
+    requests.push_back(rated_request(one, o.seed));
+  rated_run run;
+  const double begun = part.seconds();
+  run.whole = judge_in_turn(
+      with, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double s) {
+        ++run.judged;
+        ++run.kinds[kind_text(v)];
+        run.seconds = part.seconds() - begun;
+        fmt::print("   {:<44} {:5.2f} s  {} {}  {}\n", all[place].name, s, kind_text(v),
+                   speed_text(v),
+                   v.kind == env::verdict_kind::ok ? "" : base::one_line(v.detail).substr(0, 200));
+      });
+  take_notes(opened, run);
+  return run;
+}
+
+/// Of each evaluation, and the share of the time of all.
+void print_stages(const rated_run& run) {
+  const auto line = [&](const char* name, double seconds) {
+    fmt::print("   {:<34} {:8.1f} ms an evaluation, {:5.1f} %\n", name,
+               1000 * seconds / static_cast<double>(std::max<std::size_t>(1, run.judged)),
+               run.seconds > 0 ? 100 * seconds / run.seconds : 0);
+  };
+  double in_stages = 0;
+  each_stage({}, run.stages, [&](const char* name, double seconds) {
+    in_stages += seconds;
+    line(name, seconds);
+  });
+  const double held = std::accumulate(run.held_s.begin(), run.held_s.end(), 0.0);
+  line("with the device, in no stage", held + run.stages.compile - in_stages);
+  line("waits for the device", run.waited_s);
+  line("the device is held", held);
+}
+
+void print_kinds(const rated_run& run) {
+  for (const auto& [kind, count] : run.kinds)
+    fmt::print("   {:<34} {}\n", kind, count);
+}
+
+/// `count` of those with inline CUDA, drawn by the seed; all where there are fewer.
+std::vector<std::size_t> draw_cuda(const std::vector<rated_module>& all, int count,
+                                   std::uint64_t seed) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].has_cuda) places.push_back(i);
+  base::random_stream random(seed, "kernelbench beside");
+  for (std::size_t i = places.size(); i > 1; --i)
+    std::swap(places[i - 1], places[random.below(i)]);
+  places.resize(std::min(places.size(), static_cast<std::size_t>(count)));
+  return places;
+}
+
+/// Both on the same candidates of this part; adds the ratio to the table.
+base::status rate_beside(const pytorch_bench_options& o, const std::vector<rated_module>& all,
+                         const bench_part& part, figure_table& table) {
+  const auto drawn = draw_cuda(all, o.beside, o.seed);
+  std::vector<std::size_t> mine;
+  for (const std::size_t i : part.places(drawn.size()))
+    mine.push_back(drawn[i]);
+  fmt::print("beside KernelBench: {} of {} drawn by seed {} of those with inline CUDA\n",
+             mine.size(), drawn.size(), o.seed);
+  if (mine.empty())
+    return base::fail(base::errc::invalid_argument,
+                      "no candidate with inline CUDA is in this part: say --part K/N with a "
+                      "smaller N, or a folder that has some");
+  QUERN_TRY(const auto ours, run_rate(o, all, mine, part));
+  double theirs_s = 0;
+  std::int64_t theirs = 0;
+  for (const std::size_t place : mine) {
+    if (part.is_over(usual_kernelbench_s)) break;
+    QUERN_TRY(const auto ran, evaluate_by_kernelbench(o, *all[place].subject, all[place].source,
+                                                      part.seconds_left()));
+    fmt::print("   KernelBench: {:<31} {:6.1f} s  {}\n", all[place].name, ran.seconds, ran.outcome);
+    theirs_s += ran.seconds;
+    ++theirs;
+  }
+  const double an_hour = theirs_s > 0 ? 3600 * static_cast<double>(theirs) / theirs_s : 0;
+  fmt::print(
+      "beside: ours {:.0f} an hour ({} in {:.1f} s), KernelBench's {:.1f} ({} in {:.1f} s)\n",
+      ours.an_hour(), ours.judged, ours.seconds, an_hour, theirs, theirs_s);
+  const bool both = theirs == static_cast<std::int64_t>(mine.size()) && ours.whole;
+  table.at_least("evaluations an hour by KernelBench's on the same candidates",
+                 an_hour > 0 ? ours.an_hour() / an_hour : 0, wanted_ratio, "", both ? theirs : 0);
+  return {};
+}
+
+void add_rate(const rated_run& run, std::size_t candidates, figure_table& table) {
+  const auto n = static_cast<std::int64_t>(run.judged);
+  table.at_least("distinct candidates, all parts", static_cast<double>(candidates), least_rated, "",
+                 1);
+  table.at_least("evaluations an hour, first builds included", run.an_hour(), wanted_an_hour, "",
+                 n);
+  table.at_most("median of what an evaluation holds the device",
+                run.held_s.empty() ? 0 : env::median_of(run.held_s), wanted_lease_s, "s", n);
+  if (run.ready_share)
+    table.at_least("evaluations for which a process stood ready", 100 * *run.ready_share,
+                   wanted_ready, "%", n);
+}
+
+base::expected<bool> rate_all(const pytorch_bench_options& o) {
+  const bench_part part(o);
+  QUERN_TRY(const auto all, read_rated_modules(o));
+  const auto count_of = [&](auto has) { return std::count_if(all.begin(), all.end(), has); };
+  fmt::print("{} candidates: {} inline CUDA, {} Triton\n", all.size(),
+             count_of([](const rated_module& one) { return one.has_cuda; }),
+             count_of([](const rated_module& one) { return one.has_triton; }));
+  figure_table table;
+  bool whole = true;
+  if (!o.beside_only) {
+    QUERN_TRY(const auto run, run_rate(o, all, part.places(all.size()), part));
+    whole = run.whole;
+    fmt::print(
+        "rate   {:.0f} an hour by {} evaluators: {} in {:.1f} s; the device held: median {:.2f} s, "
+        "P90 {:.2f} s\n",
+        run.an_hour(), o.evaluators, run.judged, run.seconds,
+        run.held_s.empty() ? 0 : env::median_of(run.held_s),
+        run.held_s.empty() ? 0 : env::quantile_of(run.held_s, 0.9));
+    print_stages(run);
+    print_kinds(run);
+    add_rate(run, all.size(), table);
+  }
+  if (o.beside > 0) QUERN_CHECK(rate_beside(o, all, part, table));
+  return table.print() == 0 && whole;
+}
+
+}  // namespace
+
+int bench_rate_of_modules(const pytorch_bench_options& o) {
+  const auto met = rate_all(o);
+  return !met ? bench_failed(met.error()) : *met ? 0 : 1;
+}
+
+}  // namespace quern::tools
