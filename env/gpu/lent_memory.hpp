@@ -1,6 +1,6 @@
 // The device memory that calls work on. Every runner has it mapped, so that nothing is mapped anew
 // from one candidate to the next: inputs that all share (their content is made again before every
-// call), outputs of its own for every output buffer, a workspace that all share.
+// call), an output buffer for every runner of a side, a workspace that all share.
 #pragma once
 
 #include <array>
