@@ -80,8 +80,16 @@ std::int64_t archive::known_from(std::int64_t version, std::int64_t incarnation)
   return later == cut_.end() ? version : std::min(version, later->second);
 }
 
-score_buckets& archive::buckets_for(const variant_key& key) {
-  return buckets_.try_emplace(key, options_.edges).first->second;
+const score_buckets& archive::key_buckets::of(variants_of whose) const {
+  switch (whose) {
+    case variants_of::everybody:
+      return everybody;
+    case variants_of::the_policy:
+      return the_policy;
+    case variants_of::brought_along:
+      return brought_along;
+  }
+  return everybody;
 }
 
 base::status archive::rebuild() {
@@ -116,15 +124,19 @@ void archive::place(const variant_key& key, bucket_member member, std::int64_t i
     if (options_.lost == lost_variants::forget) return;
     member.version = known_from(member.version, incarnation);
   }
-  buckets_for(key).insert(member);
+  key_buckets& home = buckets_.try_emplace(key, options_.edges).first->second;
+  home.everybody.insert(member);
+  home.by_origin(member.order).insert(member);
 }
 
 void archive::displace(const variant& known) {
   if (!known.speedup_e2) return;
   const auto home = buckets_.find(known.key);
   if (home == buckets_.end()) return;
-  home->second.erase(
-      {known.id, known.sample, known_from(known.version, known.incarnation), *known.speedup_e2});
+  const bucket_member member{known.id, known.sample, known_from(known.version, known.incarnation),
+                             *known.speedup_e2};
+  home->second.everybody.erase(member);
+  home->second.by_origin(known.sample).erase(member);
 }
 
 base::expected<recorded> archive::record(const variant& fresh, std::string_view text) {
@@ -237,7 +249,8 @@ base::expected<std::optional<variant>> archive::best(const variant_key& key, std
     if (!row) return std::optional<variant>();
     const std::int64_t made = rows.integer(8);
     const std::int64_t incarnation = rows.integer(9);
-    if (whose == variants_of::the_policy && rows.integer(10) == 0) continue;
+    const bool brought = rows.integer(10) == 0;
+    if (brought ? whose == variants_of::the_policy : whose == variants_of::brought_along) continue;
     if (known_from(made, incarnation) > version) continue;
     if (is_lost(made, incarnation) && options_.lost == lost_variants::forget) continue;
     auto found = read_variant(rows);
@@ -247,15 +260,17 @@ base::expected<std::optional<variant>> archive::best(const variant_key& key, std
   }
 }
 
-const score_buckets* archive::buckets(const variant_key& key) const {
+const score_buckets* archive::buckets(const variant_key& key, variants_of whose) const {
   const auto found = buckets_.find(key);
-  return found == buckets_.end() || found->second.size() == 0 ? nullptr : &found->second;
+  if (found == buckets_.end()) return nullptr;
+  const score_buckets& chosen = found->second.of(whose);
+  return chosen.size() == 0 ? nullptr : &chosen;
 }
 
 std::vector<variant_key> archive::keys() const {
   std::vector<variant_key> found;
   for (const auto& [key, buckets] : buckets_) {
-    if (buckets.size() > 0) found.push_back(key);
+    if (buckets.everybody.size() > 0) found.push_back(key);
   }
   return found;
 }

@@ -48,7 +48,8 @@ enum class lost_variants {
 /// Whose variants are asked for.
 enum class variants_of {
   everybody,
-  the_policy  ///< not those that were brought along
+  the_policy,    ///< not those that were brought along
+  brought_along  ///< those alone
 };
 
 struct archive_options {
@@ -90,22 +91,35 @@ class archive {
       const variant_key& key, std::int64_t version,
       variants_of whose = variants_of::everybody) const;
 
-  /// Buckets to draw exemplars from; null when nothing of this key has a score. The pointer is good
-  /// until the next record, rescore or rebuild.
-  [[nodiscard]] const score_buckets* buckets(const variant_key& key) const;
+  /// Buckets to draw exemplars from; null when nothing of this key and origin has a score. The
+  /// pointer is good until the next record, rescore or rebuild.
+  [[nodiscard]] const score_buckets* buckets(const variant_key& key,
+                                             variants_of whose = variants_of::everybody) const;
 
   /// Keys with at least one scored variant.
   [[nodiscard]] std::vector<variant_key> keys() const;
 
  private:
   struct statements;
+  /// The scored variants of one key: all of them, and by origin.
+  struct key_buckets {
+    explicit key_buckets(const bucket_edges& edges)
+        : everybody(edges), the_policy(edges), brought_along(edges) {}
+    /// Those of the origin of a member that `sample` made (0: brought along).
+    score_buckets& by_origin(std::int64_t sample) {
+      return sample == 0 ? brought_along : the_policy;
+    }
+    [[nodiscard]] const score_buckets& of(variants_of whose) const;
+    score_buckets everybody;
+    score_buckets the_policy;
+    score_buckets brought_along;
+  };
   archive(database& db, const blob_store& blobs, archive_options options);
   base::status follow_incarnation();
   [[nodiscard]] bool is_lost(std::int64_t version, std::int64_t incarnation) const;
   [[nodiscard]] std::int64_t known_from(std::int64_t version, std::int64_t incarnation) const;
   [[nodiscard]] base::expected<std::optional<variant>> find_any(const variant_key& key,
                                                                 const base::hash128& source) const;
-  score_buckets& buckets_for(const variant_key& key);
   /// Into its bucket, and out of it again.
   void place(const variant_key& key, bucket_member member, std::int64_t incarnation);
   void displace(const variant& known);
@@ -114,7 +128,7 @@ class archive {
   const blob_store& blobs_;
   archive_options options_;
   std::unique_ptr<statements> sql_;
-  std::map<variant_key, score_buckets> buckets_;
+  std::map<variant_key, key_buckets> buckets_;
   std::int64_t incarnation_ = 0;  ///< the current one
   /// For each incarnation the lowest version that it or a later one went back to.
   std::map<std::int64_t, std::int64_t> cut_;

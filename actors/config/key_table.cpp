@@ -199,6 +199,12 @@ void tasks_and_env(keys& table) {
 void method(keys& table) {
   QUERN_TEXT(replay.exemplars, resume, QUERN_WORDS("bucket", "island", "random", "none"),
              "how prior variants with scores are chosen for a prompt");
+  QUERN_TEXT(
+      orchestrator.exemplar_schedule, resume, {},
+      "which variants they are chosen from, as SOURCE,SOURCE:STEP,... with rising steps: all, "
+      "seeds (of replay.seed_variants), own (written by the policy) or best (the highest "
+      "buckets of own); a task with fewer than replay.exemplars_shown of them shows any. "
+      "Example: seeds,own:4,best:12");
   QUERN_NUMBER(replay.exemplars_shown, fixed, 1, 16,
                "variants that a prompt shows; where a task has fewer with scores, its prompts show "
                "none. A corpus of stage sft shows as many");

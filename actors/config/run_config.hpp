@@ -81,6 +81,7 @@ struct run_config {
 
   struct {
     std::string exemplars = "bucket";
+    std::string exemplar_schedule = "all";
     std::int64_t exemplars_shown = 2;
     double without_exemplars_share = 0.5;
     std::int64_t buckets = 7;

@@ -113,6 +113,10 @@ base::expected<std::vector<exemplar_pick>> choose_exemplars(
   }
   std::sort(pools.begin(), pools.end(),
             [](const pool& a, const pool& b) { return a.bucket < b.bucket; });
+  const auto wanted = static_cast<std::size_t>(options.count);
+  if (options.highest_only && pools.size() > wanted) {
+    pools.erase(pools.begin(), pools.end() - static_cast<std::ptrdiff_t>(wanted));
+  }
   std::vector<exemplar_pick> picks;
   const auto total = members(pools);
   if (total == 0 || options.count == 0) return picks;

@@ -33,6 +33,7 @@ struct exemplar_options {
   std::int64_t count = 2;
   double temperature = 1.0;  ///< tau of P(B_i) = exp((s_i - mean s) / tau) / sum; above 0
   std::int64_t islands = 4;
+  bool highest_only = false;  ///< leave out all but the `count` highest buckets that are not empty
 };
 
 /// Chooses `count` variants, fewer when there are not that many, never one twice. `buckets` are

@@ -17,6 +17,41 @@
 #include "env/task/suite.hpp"
 
 namespace quern::actors {
+namespace {
+
+/// What exemplars of a prompt are chosen from; no buckets: the task has no scored variant.
+struct candidates {
+  exemplar_source source = exemplar_source::all;
+  const storage::score_buckets* buckets = nullptr;
+  std::vector<storage::bucket_summary> filled;  ///< as of the prompt's version
+};
+
+storage::variants_of whose(exemplar_source source) {
+  switch (source) {
+    case exemplar_source::all:
+      return storage::variants_of::everybody;
+    case exemplar_source::seeds:
+      return storage::variants_of::brought_along;
+    case exemplar_source::own:
+    case exemplar_source::best:
+      return storage::variants_of::the_policy;
+  }
+  return storage::variants_of::everybody;
+}
+
+/// The variants of `source`, or all of the task where that has fewer than `needed`.
+candidates candidates_for(const storage::archive& archive, const storage::variant_key& key,
+                          exemplar_source source, std::int64_t version, std::int64_t needed) {
+  candidates found{source, archive.buckets(key, whose(source)), {}};
+  if (found.buckets != nullptr) found.filled = found.buckets->as_of(version);
+  std::int64_t count = 0;
+  for (const storage::bucket_summary& bucket : found.filled)
+    count += bucket.count;
+  if (source == exemplar_source::all || count >= needed) return found;
+  return candidates_for(archive, key, exemplar_source::all, version, needed);
+}
+
+}  // namespace
 
 base::expected<env::prompt_template> prompter::load_template(const std::string& name) {
   QUERN_TRY(const auto folder, base::share_folder("env/prompts"));
@@ -65,6 +100,7 @@ base::expected<prompter> prompter::make(const run_config& config, std::string de
   if (!made.none_) {
     QUERN_TRY(made.options_.strategy, parse_exemplar_strategy(config.replay.exemplars));
   }
+  QUERN_TRY(made.schedule_, exemplar_schedule::parse(config.replay.exemplar_schedule));
   return made;
 }
 
@@ -79,13 +115,16 @@ base::expected<std::vector<shown_exemplar>> prompter::choose(const book_task& ta
                                                              std::int64_t sequence,
                                                              std::int64_t version) const {
   std::vector<shown_exemplar> shown;
-  const storage::score_buckets* buckets =
-      archive.buckets({task.id, facts_.device_class, protocol_});
-  if (buckets == nullptr) return shown;
+  const storage::variant_key key{task.id, facts_.device_class, protocol_};
+  const candidates from =
+      candidates_for(archive, key, schedule_.at(version), version, exemplars_shown());
+  if (from.buckets == nullptr) return shown;
+  exemplar_options options = options_;
+  options.highest_only = from.source == exemplar_source::best;
   const base::random_stream random(seed_, "exemplar", {static_cast<std::uint64_t>(sequence)});
-  QUERN_TRY(const auto picks, choose_exemplars(buckets->as_of(version), options_, random));
+  QUERN_TRY(const auto picks, choose_exemplars(from.filled, options, random));
   for (const exemplar_pick& pick : picks) {
-    QUERN_TRY(const std::int64_t id, buckets->draw(pick.bucket, pick.k));
+    QUERN_TRY(const std::int64_t id, from.buckets->draw(pick.bucket, pick.k));
     QUERN_TRY(const storage::variant variant, archive.get(id));
     auto code = archive.text(variant);
     if (!code) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/config/run_config.hpp"
+#include "actors/decide/exemplar_schedule.hpp"
 #include "actors/decide/exemplar_selector.hpp"
 #include "actors/orchestrator/prompt_length.hpp"
 #include "actors/orchestrator/task_book.hpp"
@@ -34,8 +35,8 @@ class prompter {
   /// A template of env/prompts. Error: not_found, naming the nearest and the known ones.
   static base::expected<env::prompt_template> load_template(const std::string& name);
 
-  /// Errors: no such template (naming the known ones), unknown strategy, a policy without a
-  /// tokenizer.
+  /// Errors: no such template (naming the known ones), unknown strategy, a schedule that cannot be
+  /// read, a policy without a tokenizer.
   static base::expected<prompter> make(const run_config& config, std::string device_class);
 
   /// Whether group `sequence` is to show exemplars (share `replay.without_exemplars_share` does
@@ -45,7 +46,9 @@ class prompter {
   /// How many exemplars a prompt shows that shows any: replay.exemplars_shown.
   [[nodiscard]] std::int64_t exemplars_shown() const { return options_.count; }
 
-  /// Chooses `exemplars_shown` variants of the task as of `version`; none where there are fewer.
+  /// Chooses `exemplars_shown` variants of the task as of `version`, from the source that
+  /// orchestrator.exemplar_schedule names for it, or from all where that has fewer; none where all
+  /// are fewer.
   [[nodiscard]] base::expected<std::vector<shown_exemplar>> choose(const book_task& task,
                                                                    const storage::archive& archive,
                                                                    std::int64_t sequence,
@@ -75,6 +78,7 @@ class prompter {
   std::int64_t seed_variants_;
   std::string protocol_;
   exemplar_options options_;
+  exemplar_schedule schedule_;
   env::prompt_template form_;
   env::prompt_facts facts_;
   prompt_length length_;

@@ -68,6 +68,33 @@ TEST_CASE("the best of the policy is not one that was brought along") {
   CHECK_FALSE(must(run.store->best(relu, 4, variants_of::the_policy)).has_value());
 }
 
+TEST_CASE("buckets by origin have those of that origin, also after rescoring and reopening") {
+  archive_fixture run;
+  run.group_in(sample_state::evaluated, 1);
+  const auto brought = must(run.store->record(made(relu, 1, 110, 0), "brought"));
+  CHECK(run.store->buckets(relu, variants_of::the_policy) == nullptr);
+  must(run.store->record(made(relu, 2, 120, 2, 7), "written"));
+  must(run.store->record(made(relu, 3, 260, 3, 8), "written later"));
+  must(run.store->rescore(brought.id, 1, 210));
+  for (int opened = 0; opened < 2; ++opened) {
+    const auto count = [&](variants_of whose, std::int64_t version) {
+      std::int64_t sum = 0;
+      for (const bucket_summary& bucket : run.store->buckets(relu, whose)->as_of(version))
+        sum += bucket.count;
+      return sum;
+    };
+    CHECK(count(variants_of::everybody, 3) == 3);
+    CHECK(count(variants_of::brought_along, 3) == 1);
+    CHECK(count(variants_of::the_policy, 3) == 2);
+    CHECK(count(variants_of::the_policy, 2) == 1);
+    const auto seeds = run.store->buckets(relu, variants_of::brought_along);
+    CHECK(must(seeds->draw(seeds->as_of(0)[0].bucket, 0)) == brought.id);
+    CHECK(seeds->as_of(0)[0].sum_e2 == 210);
+    CHECK(must(run.store->best(relu, 9, variants_of::brought_along))->id == brought.id);
+    run.reopen(lost_variants::keep);
+  }
+}
+
 TEST_CASE("variants without a score are remembered but never drawn") {
   archive_fixture run;
   must(run.store->record(made(relu, 1, std::nullopt, 0), "wrong"));
