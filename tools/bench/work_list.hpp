@@ -25,8 +25,9 @@ class work_list {
   /// worker < workers.
   std::vector<std::size_t> claim(std::size_t worker, std::size_t most);
   /// What the worker does next of what it holds: the first in the order claimed that `is_ready`
-  /// says yes to, else the first. Where it holds nothing and nobody can claim anything, it gets what
-  /// the one would do next that holds most. None: nobody holds any, or there is something to claim.
+  /// says yes to, else the first. Where it holds nothing and nobody can claim anything, it gets
+  /// what the one would do next that holds most. None: nobody holds any, or there is something to
+  /// claim.
   std::optional<std::size_t> next(std::size_t worker,
                                   const std::function<bool(std::size_t)>& is_ready = {});
 
