@@ -76,7 +76,7 @@ run_end supervise(std::vector<role> roles, end_requests& requests) {
   run_end ended = end.get();
   // A request that came while the last process was ending reached nobody.
   if (told != pause_request::none && ended.problem.empty()) ended.finished = false;
-  if (!ended.finished && ended.problem.empty()) ended.how = requests.how();
+  if (!ended.finished && ended.problem.empty()) ended.ending_kind = requests.how();
   return ended;
 }
 

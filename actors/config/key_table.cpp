@@ -200,7 +200,7 @@ void method(keys& table) {
   QUERN_TEXT(replay.exemplars, resume, QUERN_WORDS("bucket", "island", "random", "none"),
              "how prior variants with scores are chosen for a prompt");
   QUERN_TEXT(
-      orchestrator.exemplar_schedule, resume, {},
+      replay.exemplar_schedule, resume, {},
       "which variants they are chosen from, as SOURCE,SOURCE:STEP,... with rising steps: all, "
       "seeds (of replay.seed_variants), own (written by the policy) or best (the highest "
       "buckets of own); a task with fewer than replay.exemplars_shown of them shows any. "

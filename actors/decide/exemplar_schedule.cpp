@@ -58,14 +58,14 @@ base::expected<exemplar_schedule> exemplar_schedule::parse(std::string_view text
     const auto source = source_named(name);
     if (!source) {
       return fail(errc::invalid_argument,
-                  "orchestrator.exemplar_schedule is '{}': '{}' is none of all, seeds, own, best",
+                  "replay.exemplar_schedule is '{}': '{}' is none of all, seeds, own, best",
                   text, name);
     }
     if (made.phases_.empty()) {
       if (colon != std::string_view::npos) {
         return fail(
             errc::invalid_argument,
-            "orchestrator.exemplar_schedule is '{}': the first source begins with the run: write "
+            "replay.exemplar_schedule is '{}': the first source begins with the run: write "
             "{} without a step",
             text, name);
       }
@@ -77,7 +77,7 @@ base::expected<exemplar_schedule> exemplar_schedule::parse(std::string_view text
     if (!step || *step <= made.phases_.back().from) {
       return fail(
           errc::invalid_argument,
-          "orchestrator.exemplar_schedule is '{}': '{}' needs a step above {} and at most {}: "
+          "replay.exemplar_schedule is '{}': '{}' needs a step above {} and at most {}: "
           "seeds,own:4,best:12",
           text, base::trim(part), made.phases_.back().from, last_step);
     }

@@ -24,7 +24,7 @@ class exemplar_schedule {
   /// All variants, at every step.
   exemplar_schedule() = default;
 
-  /// `text` is orchestrator.exemplar_schedule: SOURCE,SOURCE:STEP,... The first source holds from
+  /// `text` is replay.exemplar_schedule: SOURCE,SOURCE:STEP,... The first source holds from
   /// step 0, each further one from its step, and steps rise. Spaces around parts are allowed.
   /// Errors: invalid_argument, naming the part that is wrong and what is allowed.
   static base::expected<exemplar_schedule> parse(std::string_view text);

@@ -47,7 +47,7 @@ class prompter {
   [[nodiscard]] std::int64_t exemplars_shown() const { return options_.count; }
 
   /// Chooses `exemplars_shown` variants of the task as of `version`, from the source that
-  /// orchestrator.exemplar_schedule names for it, or from all where that has fewer; none where all
+  /// replay.exemplar_schedule names for it, or from all where that has fewer; none where all
   /// are fewer.
   [[nodiscard]] base::expected<std::vector<shown_exemplar>> choose(const book_task& task,
                                                                    const storage::archive& archive,

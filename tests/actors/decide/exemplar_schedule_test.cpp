@@ -81,7 +81,7 @@ TEST_CASE("a schedule that cannot be read is refused by its part") {
     const auto refused = exemplar_schedule::parse(text);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == base::errc::invalid_argument);
-    CHECK(refused.error().message.find("orchestrator.exemplar_schedule is '" + text) == 0);
+    CHECK(refused.error().message.find("replay.exemplar_schedule is '" + text) == 0);
     CHECK(refused.error().message.find(said) != std::string::npos);
   }
 }

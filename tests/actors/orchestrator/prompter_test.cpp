@@ -1,4 +1,4 @@
-// Which variants of the archive a prompt shows, by orchestrator.exemplar_schedule.
+// Which variants of the archive a prompt shows, by replay.exemplar_schedule.
 #include "actors/orchestrator/prompter.hpp"
 
 #include <set>
