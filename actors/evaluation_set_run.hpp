@@ -1,4 +1,4 @@
-// Runs the evaluation set: one generator with the first weights, one with the last, evaluators as
+// Runs the evaluation set: the generators with the first weights, then with the last, evaluators as
 // in the run.
 #pragma once
 

@@ -62,7 +62,7 @@ struct carrier {
     send_each(self->state.setup.supervisor, effect.message);
   }
   void operator()(const send_away& effect) const { send_worker_away(self, effect); }
-  void operator()(const forget_meeting_place&) const { self->state.admission.rendezvous_at(""); }
+  void operator()(const forget_rendezvous_place&) const { self->state.admission.rendezvous_at(""); }
   void operator()(const advance_later&) const { self->send(self, tick{}); }
 
  private:

@@ -69,7 +69,7 @@ class evaluation_set {
 
   /// One group of one sample for each prompt; both sides get the same.
   [[nodiscard]] std::vector<generate_group> questions() const;
-  /// The task of an evaluation set sample; not_found for another number.
+  /// The task of a sample of the evaluation set; not_found for another number.
   [[nodiscard]] base::expected<std::string> task_of(sample_id sample) const;
   base::status answered(evaluation_set_side side, sample_id sample, const env::verdict& verdict,
                         const std::string& source);

@@ -9,11 +9,11 @@ evaluation_set_head::evaluation_set_head(evaluation_set_side_setup setup, evalua
     : setup_(std::move(setup)), questions_(questions), workers_(std::move(workers)) {
   if (setup_.side == evaluation_set_side::first) {
     auto seed_variants = questions_.seed_variants();
-    scouts_left_ = seed_variants.size();
+    seed_variants_left_ = seed_variants.size();
     for (evaluate_sample& seed_variant : seed_variants)
       effect(to_dispatch{std::move(seed_variant)});
   }
-  if (scouts_left_ == 0) fix_questions();
+  if (seed_variants_left_ == 0) fix_questions();
 }
 
 void evaluation_set_head::fix_questions() {
@@ -23,7 +23,7 @@ void evaluation_set_head::fix_questions() {
 }
 
 void evaluation_set_head::ask() {
-  while (!ended() && scouts_left_ == 0 && !to_ask_.empty()) {
+  while (!ended() && seed_variants_left_ == 0 && !to_ask_.empty()) {
     const auto target = workers_.take_group(to_ask_.front().samples);
     if (!target) return;
     generate_group group = std::move(to_ask_.front());
@@ -89,7 +89,7 @@ void evaluation_set_head::on_verdict(const sample_verdict& verdict) {
 void evaluation_set_head::on_seed_variant(const sample_verdict& verdict,
                                           const env::verdict& value) {
   questions_.scored(verdict.sample, value);
-  if (--scouts_left_ > 0) return;
+  if (--seed_variants_left_ > 0) return;
   fix_questions();
   ask();
 }

@@ -57,7 +57,7 @@ class evaluation_set_head final : public head_policy {
   evaluation_set_side_setup setup_;
   evaluation_set& questions_;
   worker_book workers_;
-  std::size_t scouts_left_ = 0;
+  std::size_t seed_variants_left_ = 0;
   std::deque<generate_group> to_ask_;
   std::map<sample_id, generate_group> asked_;  ///< and not answered yet
   std::map<sample_id, std::string> sources_;

@@ -38,12 +38,12 @@ struct send_away {
   bool may_hang = false;
 };
 /// The place where groups meet is that of a learner that is gone.
-struct forget_meeting_place {};
+struct forget_rendezvous_place {};
 /// `advance` is to be called after the messages that have already come.
 struct advance_later {};
 
 using head_effect = std::variant<to_generator, to_learner, to_dispatch, to_supervisor, send_away,
-                                 forget_meeting_place, advance_later>;
+                                 forget_rendezvous_place, advance_later>;
 
 /// Of a policy that has a learner. Only messages of ranks that were let in may be given to it.
 class learner_policy {

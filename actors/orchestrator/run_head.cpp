@@ -98,7 +98,7 @@ void run_head::lose_learner() {
   // It may hang in a collective with the lost one.
   for (const worker_id who : loss.ranks)
     effect(send_away{who, true});
-  if (facts_.spread) effect(forget_meeting_place{});
+  if (facts_.spread) effect(forget_rendezvous_place{});
   for (const worker_id who : loss.generators)
     effect(send_away{who, false});
   settle(memory_.learner_lost());

@@ -64,7 +64,7 @@ inline void make_schema1(const std::filesystem::path& run) {
   for (const char* name : {"config.yaml", "meta.json"})
     rewrite(run / name, {{"quern_config: 2", "quern_config: 1"}, {"evaluation_set", "panel"}});
   rewrite(run / "metrics.jsonl",
-          {{"\"incarnation\":", "\"epoch\":"}, {"\"seed_variants\":", "\"seed_variants\":"}});
+          {{"\"incarnation\":", "\"epoch\":"}, {"\"seed_variants\":", "\"scouts\":"}});
   rewrite(run / "evaluation_set.json", {{"\"quern_evaluation_set\"", "\"quern_panel\""}});
   if (std::filesystem::exists(run / "evaluation_set.json"))
     std::filesystem::rename(run / "evaluation_set.json", run / "panel.json");

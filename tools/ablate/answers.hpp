@@ -27,7 +27,7 @@ struct held_out_answer {
 held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
                           std::int64_t ordinal);
 
-/// The last weights' answers to held-out prompts in a evaluation_set.json; those of its control
+/// The last weights' answers to held-out prompts in an evaluation_set.json; those of its control
 /// (`swapped`) are left out. Errors: corrupt; not_found where there is none.
 base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
     const base::json& written, const env::reward_function& reward);
@@ -41,7 +41,7 @@ struct shown_answer {
   actors::exemplar_answer use;
 };
 
-/// Those of the last weights in a evaluation_set.json, judged or not; none where no prompt showed
+/// Those of the last weights in an evaluation_set.json, judged or not; none where no prompt showed
 /// kernels with a time. Errors: corrupt.
 base::expected<std::vector<shown_answer>> shown_answers_of_evaluation_set(
     const base::json& written, const env::reward_function& reward);

@@ -37,10 +37,10 @@ struct fixture {
 
   /// The message of the refusal, after checking its code and that nothing was made.
   std::string refusal() const {
-    const auto checked = preflight(config, run(), how);
+    const auto checked = preflight(config, run(), beginning);
     REQUIRE_FALSE(checked.has_value());
     CHECK(checked.error().code == base::errc::invalid_argument);
-    if (how == run_beginning::fresh) CHECK_FALSE(fs::exists(run() / "meta.json"));
+    if (beginning == run_beginning::fresh) CHECK_FALSE(fs::exists(run() / "meta.json"));
     return checked.error().message;
   }
   void refused_with(std::initializer_list<std::string_view> parts) const {

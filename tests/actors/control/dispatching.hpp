@@ -1,4 +1,4 @@
-// A dispatch actor for tests: between an evaluator host that speaks the protocol by hand and a
+// A dispatch actor for tests: between an evaluator host that speaks the protocol by hand and an
 // orchestrator actor that only listens.
 #pragma once
 

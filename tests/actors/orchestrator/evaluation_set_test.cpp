@@ -73,7 +73,7 @@ namespace {
 /// For each prompt of an evaluation set of `prompts` prompts over six training tasks: the seed
 /// variants that its text has, by their number within the task. Seed variant k of a task was timed
 /// at a speed-up of 1 + k, but for `untimed`.
-std::vector<std::vector<std::size_t>> scouts_in_prompts(test::fixture& f, std::int64_t prompts,
+std::vector<std::vector<std::size_t>> seed_variants_in_prompts(test::fixture& f, std::int64_t prompts,
                                                         std::size_t untimed = 99) {
   f.config.policy.max_prompt_tokens = 100'000;
   f.config.observe.evaluation_set_train = prompts;
@@ -108,7 +108,7 @@ TEST_CASE("observe.evaluation_set_exemplars_share of the prompts show exemplars,
     test::fixture f;
     f.config.observe.evaluation_set_exemplars_share = share;
     std::size_t showing = 0;
-    for (const auto& numbers : scouts_in_prompts(f, 12))
+    for (const auto& numbers : seed_variants_in_prompts(f, 12))
       showing += numbers.empty() ? 0 : 1;
     CHECK(showing == wanted);
   }
@@ -123,7 +123,7 @@ TEST_CASE(
     f.config.replay.seed_variants = 4;
     f.config.observe.evaluation_set_exemplars_share = 1;
     f.config.observe.evaluation_set_exemplars_fastest = fastest;
-    const auto all = scouts_in_prompts(f, 6, untimed);
+    const auto all = seed_variants_in_prompts(f, 6, untimed);
     CHECK(all.size() == 6);
     for (const numbers& one : all)
       CHECK(one == all.front());

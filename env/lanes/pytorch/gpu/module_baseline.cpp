@@ -31,7 +31,7 @@ base::error baseline_error(baseline_choice which, const runner_failure& why) {
 }
 
 /// Waits for what was asked of it, where nothing is to be found.
-base::status desk_is_done(device_context& context) {
+base::status context_is_done(device_context& context) {
   if (const auto found = context.wait(); !found) return tl::make_unexpected(found.error());
   return {};
 }
@@ -45,12 +45,12 @@ base::status call_on_poison(device_module& process, baseline_choice which,
     context.set(memory.reference_outputs() + of.places.outputs.offset(o),
                 (static_cast<std::uint64_t>(of.places.at.outputs[o].bytes) + 3) / 4 * 4,
                 not_a_number);
-  QUERN_CHECK(desk_is_done(context));
+  QUERN_CHECK(context_is_done(context));
   if (const auto done = process.run(1, calling_a_baseline); !done)
     return tl::make_unexpected(baseline_error(which, done.error()));
   if (to == 0) return {};
   context.copy(to, memory.reference_outputs(), of.places.outputs.stride());
-  return desk_is_done(context);
+  return context_is_done(context);
 }
 
 /// Whether it computes what eager does, on every case of the task.
@@ -127,7 +127,7 @@ base::expected<device_module*> baseline_of(device_module_task& of, baseline_choi
     context.copy(
         memory.reference_inputs() + static_cast<std::uint64_t>(slot) * of.places.inputs.stride(),
         memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(desk_is_done(context));
+  QUERN_CHECK(context_is_done(context));
   const auto called = made->child().call_as(name_of(which), of.slots, making_a_baseline);
   if (!called) return tl::make_unexpected(baseline_error(which, called.error()));
   call_on_core(*made, core);
