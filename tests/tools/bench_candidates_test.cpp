@@ -1,7 +1,7 @@
 // Which files and lines are candidates, and which are refused with their place and value.
 #include "base/file.hpp"
 #include "tools/bench/candidates.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 using namespace quern;
 using tools::bench_candidate;

@@ -1,7 +1,7 @@
 // What `quern bench` works on: suites by their names, GPUs that compute.
 #include "base/file.hpp"
 #include "tools/bench/choices.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 using namespace quern;
 

@@ -1,6 +1,6 @@
 // Candidates that were not right are named, with the reason.
 #include "tools/bench/not_right.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 using namespace quern;
 using env::verdict_kind;

@@ -10,7 +10,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "tools/bench/progress.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 using namespace quern;
 using namespace quern::test;

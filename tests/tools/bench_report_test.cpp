@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tools/bench/report_forms.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 using namespace quern;
 using doctest::Approx;

@@ -1,7 +1,7 @@
 // The file of results: whole after any kill, and never mixed.
 #include "base/file.hpp"
 #include "tools/bench/results.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 using namespace quern;
 using env::verdict_kind;

@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "tools/bench/results.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 using namespace quern;
 using env::verdict_kind;

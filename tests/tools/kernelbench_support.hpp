@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/bench/bench_attempts.hpp"
-#include "tools/benchmarks/bench_support.hpp"
+#include "tools/bench_support.hpp"
 
 namespace quern::test {
 
