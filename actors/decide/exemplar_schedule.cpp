@@ -58,16 +58,15 @@ base::expected<exemplar_schedule> exemplar_schedule::parse(std::string_view text
     const auto source = source_named(name);
     if (!source) {
       return fail(errc::invalid_argument,
-                  "replay.exemplar_schedule is '{}': '{}' is none of all, seeds, own, best",
-                  text, name);
+                  "replay.exemplar_schedule is '{}': '{}' is none of all, seeds, own, best", text,
+                  name);
     }
     if (made.phases_.empty()) {
       if (colon != std::string_view::npos) {
-        return fail(
-            errc::invalid_argument,
-            "replay.exemplar_schedule is '{}': the first source begins with the run: write "
-            "{} without a step",
-            text, name);
+        return fail(errc::invalid_argument,
+                    "replay.exemplar_schedule is '{}': the first source begins with the run: write "
+                    "{} without a step",
+                    text, name);
       }
       made.phases_.push_back({0, *source});
       continue;
@@ -75,11 +74,10 @@ base::expected<exemplar_schedule> exemplar_schedule::parse(std::string_view text
     const auto step = colon == std::string_view::npos ? std::nullopt
                                                       : step_of(base::trim(part.substr(colon + 1)));
     if (!step || *step <= made.phases_.back().from) {
-      return fail(
-          errc::invalid_argument,
-          "replay.exemplar_schedule is '{}': '{}' needs a step above {} and at most {}: "
-          "seeds,own:4,best:12",
-          text, base::trim(part), made.phases_.back().from, last_step);
+      return fail(errc::invalid_argument,
+                  "replay.exemplar_schedule is '{}': '{}' needs a step above {} and at most {}: "
+                  "seeds,own:4,best:12",
+                  text, base::trim(part), made.phases_.back().from, last_step);
     }
     made.phases_.push_back({*step, *source});
   }

@@ -1,4 +1,6 @@
 // What a person types wrongly: exit code 2, the value, the limit, and nothing made on the disk.
+#include <set>
+
 #include <unistd.h>
 
 #include "base/file.hpp"
@@ -51,6 +53,16 @@ std::vector<std::string> train_arguments(const fs::path& run, std::int64_t steps
                                          const std::vector<std::string>& settings = {}) {
   const auto command = train_command(run, steps, settings);
   return {command.begin() + 1, command.end()};
+}
+
+/// The words of `text` that follow `before`, up to a space or a backquote.
+std::set<std::string> words_after(const std::string& text, const std::string& before) {
+  std::set<std::string> words;
+  for (std::size_t at = text.find(before); at != text.npos; at = text.find(before, at + 1)) {
+    const std::size_t begin = at + before.size();
+    words.insert(text.substr(begin, text.find_first_of(" `", begin) - begin));
+  }
+  return words;
 }
 
 const fs::path cpp_task = source_dir() / "env/suites/cpu_quick/abs_smooth_shift.task.yaml";
@@ -511,20 +523,37 @@ TEST_CASE("quern explain loss RUN prints the run's own values and not the preset
   f.refused({"explain", "loss", f.folder.path().string()}, {f.folder.path().string()});
 }
 
+TEST_CASE("every command has a row of docs/commands.md, and every row has a command") {
+  fixture f;
+  const std::set<std::string> commands = words_after(f.quern({"--help"}).output, "\n  ");
+  REQUIRE(commands.contains("train"));
+  const auto page = base::read_file(source_dir() / "docs/commands.md");
+  REQUIRE(page);
+  const std::set<std::string> rows = words_after(*page, "\n| `quern ");
+  for (const std::string& command : commands) {
+    CAPTURE(command);
+    CHECK(rows.contains(command));
+  }
+  for (const std::string& row : rows) {
+    CAPTURE(row);
+    CHECK(commands.contains(row));
+  }
+}
+
 TEST_CASE("help needs nothing but quern itself, so that it is there at once") {
   fixture f;
   const fs::path alone = f.folder.path() / "quern";
   fs::copy(program("quern"), alone);
-  for (const char* command :
-       {"train", "status", "pause", "resume", "stop", "eval", "bench", "baselines", "sample",
-        "explain", "export", "tasks", "evaluator", "keys", "doctor"}) {
-    const finished end = run_to_end({alone.string(), command, "--help"}, f.folder.path() / command);
+  const std::set<std::string> commands = words_after(f.quern({"--help"}).output, "\n  ");
+  REQUIRE(commands.contains("train"));
+  for (const std::string& command : commands) {
+    const finished end =
+        run_to_end({alone.string(), command, "--help"}, f.folder.path() / ("help_" + command));
     CAPTURE(command);
     CAPTURE(end.output);
     CHECK(end.code == 0);
-    CHECK(end.output.find("quern " + std::string(command)) != std::string::npos);
-    if (command == std::string("stop"))
-      CHECK(contains(end.output, "sft has no samples and no report"));
+    CHECK(end.output.find("quern " + command) != std::string::npos);
+    if (command == "stop") CHECK(contains(end.output, "sft has no samples and no report"));
   }
 }
 

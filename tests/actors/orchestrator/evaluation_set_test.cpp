@@ -73,8 +73,9 @@ namespace {
 /// For each prompt of an evaluation set of `prompts` prompts over six training tasks: the seed
 /// variants that its text has, by their number within the task. Seed variant k of a task was timed
 /// at a speed-up of 1 + k, but for `untimed`.
-std::vector<std::vector<std::size_t>> seed_variants_in_prompts(test::fixture& f, std::int64_t prompts,
-                                                        std::size_t untimed = 99) {
+std::vector<std::vector<std::size_t>> seed_variants_in_prompts(test::fixture& f,
+                                                               std::int64_t prompts,
+                                                               std::size_t untimed = 99) {
   f.config.policy.max_prompt_tokens = 100'000;
   f.config.observe.evaluation_set_train = prompts;
   f.config.observe.evaluation_set_held_out = 0;
