@@ -1,5 +1,6 @@
-// Configurations of runs: YAML.
+// Configurations of runs: YAML, of this version and the one before.
 #include "actors/config/config_file.hpp"
+#include "actors/config/config_upgrade.hpp"
 #include "fuzz.hpp"
 
 using namespace quern;
@@ -11,6 +12,11 @@ base::status actors::check_config(const run_config&) {
 }
 
 QUERN_FUZZ(text) {
+  if (const auto upgraded = actors::upgrade_config(text)) {
+    const auto twice = actors::upgrade_config(upgraded->text);
+    require(twice.has_value(), "what was upgraded can be upgraded");
+    require(twice->changes.empty() && twice->text == upgraded->text, "and has nothing to change");
+  }
   actors::run_config config;
   if (const auto read = actors::apply_yaml(config, text); !read) {
     require(!read.error().message.empty(), "an error has a message");

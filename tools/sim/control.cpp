@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "actors/defaults.hpp"
+
 namespace quern::sim {
 
 namespace {
@@ -20,7 +22,8 @@ actors::evaluation_scheduler::limits scheduler_limits(const scenario& plan) {
   // The result of a deterministic run must not depend on how many hosts died.
   if (plan.deterministic) retries.infra_error = 1'000'000;
   actors::evaluation_scheduler::limits limits({retries, lease_ns});
-  limits.queue.queue = 64;
+  // As the dispatch actor has it: the orchestrator keeps back what is beyond.
+  limits.queue.queue = actors::defaults::evaluation_queue;
   limits.pause.patience_ns = 400'000'000;
   return limits;
 }
