@@ -46,7 +46,8 @@ worker_book::installation worker_book::on_installed(worker_id who, const weights
     entry.member = roles_.joined(run_role::generator);
     entry.waited_before = entry.device_wait;
   }
-  entry.installed = now.version;
+  // Within an incarnation versions rise: an older one is news that was overtaken.
+  entry.installed = std::max(entry.installed, now.version);
   return news;
 }
 

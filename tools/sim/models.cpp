@@ -249,7 +249,7 @@ void learner_model::read_copy() {
 }
 
 void learner_model::offer(const actors::offer_weights& order) {
-  if (!alive_ || hangs_ || order.incarnation != incarnation_) return;
+  if (!alive_ || order.incarnation != incarnation_) return;
   ++offers_asked_;
   if (busy_) return;
   if (offers_newest() || publish()) on_offered(newest());

@@ -99,7 +99,8 @@ class learner_model : public process {
 
   void start();
   void stop();
-  /// It lives, keeps its connections and answers nothing any more.
+  /// It lives, keeps its connections and answers no load, step or checkpoint any more. Weights it
+  /// still offers: that is no work that ranks do together.
   void hang() { hangs_ = true; }
   void welcomed(const actors::welcome& from);
   void train(const actors::train_batch& batch);
