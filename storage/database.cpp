@@ -80,6 +80,14 @@ base::expected<std::unique_ptr<database>> database::open(const std::filesystem::
   return db;
 }
 
+base::status database::take_back_interrupted(const std::filesystem::path& path) {
+  std::error_code none;
+  if (!std::filesystem::exists(path.string() + "-journal", none)) return {};
+  QUERN_TRY(auto db, open_file(path.c_str(), SQLITE_OPEN_READWRITE));
+  // The first read finds the journal.
+  return db->execute("PRAGMA user_version");
+}
+
 base::status database::copy_empty_schema() {
   // Simulations make ledgers by the hundred thousand; copying the pages of an empty one takes a
   // tenth of the time in which SQLite works through the schema's text.

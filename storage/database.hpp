@@ -48,6 +48,12 @@ class database {
                                                         int batch_rows = default_batch_rows,
                                                         busy_limits patience = {});
 
+  /// Where a process was killed while it changed the journal's mode or migrated, run.db-journal has
+  /// what run.db was before; SQLite takes that back when run.db is opened for writing, and no
+  /// reader can read it until then. For the process that holds the run's lock, before it reads
+  /// run.db. Nothing is changed where there is no such file. Errors: `io`, `corrupt`, `conflict`.
+  static base::status take_back_interrupted(const std::filesystem::path& path);
+
   /// Brings run.db of schema 1 to the present schema. First a copy of it is kept as
   /// run.db.schema1; then one transaction renames tables and columns. A process that ends at any
   /// point leaves schema 1 or the present one, with every row. For the process that holds the run's

@@ -24,6 +24,11 @@ std::string advice(sqlite3* handle, int code) {
     case SQLITE_CORRUPT:
       return fmt::format("; restore {} from a copy of the run", file_of(handle));
     case SQLITE_READONLY:
+      if (code == SQLITE_READONLY_ROLLBACK)
+        return fmt::format(
+            "; a process was killed while it changed {0}, and {0}-journal has what "
+            "it was before: quern resume takes that back",
+            file_of(handle));
       return "; it was opened for reading only";
     default:
       return "";

@@ -6,6 +6,7 @@
 #include "actors/config/learner_setup.hpp"
 #include "actors/config/placement.hpp"
 #include "actors/config/prometheus_check.hpp"
+#include "actors/decide/exemplar_schedule.hpp"
 #include "actors/measured_as.hpp"
 #include "base/endpoint.hpp"
 #include "env/measure/measure_name.hpp"
@@ -139,6 +140,8 @@ base::status check_config(const run_config& config) {
                 config.env.lane, fmt::join(env::lane_names(), ", "));
   QUERN_CHECK(check_device_of_lane(config));
   QUERN_CHECK(check_effect(config));
+  QUERN_TRY(const auto schedule, exemplar_schedule::parse(config.replay.exemplar_schedule));
+  (void)schedule;
   if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
     return fail(errc::invalid_argument,
                 "tasks.source is suite, but tasks.suite names no folder: name one");

@@ -61,6 +61,30 @@ class edited_text {
   std::vector<edit> edits_;
 };
 
+/// Whether a group of `tree` has a key more than once, by its present and its earlier names
+/// together.
+bool stands_twice(const YAML::Node& tree, std::string_view now) {
+  if (!tree.IsMap()) return false;
+  const std::string group_name(group_of_key(now));
+  const YAML::Node group = tree[group_name];
+  if (!group || !group.IsMap()) return false;
+  int found = 0;
+  for (const auto& entry : group) {
+    if (!entry.first.IsScalar()) continue;
+    const std::string path = group_name + "." + entry.first.Scalar();
+    found += path == now || present_name(path) == now ? 1 : 0;
+  }
+  return found > 1;
+}
+
+bool stands_twice_anywhere(const YAML::Node& root, std::string_view now) {
+  if (stands_twice(root, now)) return true;
+  const YAML::Node stages = root["stages"];
+  if (!stages || !stages.IsSequence()) return false;
+  return std::any_of(stages.begin(), stages.end(),
+                     [&](const auto& stage) { return stands_twice(stage, now); });
+}
+
 base::status upgrade_tree(const YAML::Node& root, edited_text& text,
                           std::vector<std::string>& changes) {
   QUERN_TRY(const bool earlier, has_earlier_names(root));
@@ -80,6 +104,12 @@ base::status upgrade_tree(const YAML::Node& root, edited_text& text,
     changes.push_back(fmt::format("line {}: quern_config is {}", at.line + 1, config_version));
   }
   for (const earlier_name& key : earlier_names(root)) {
+    if (stands_twice_anywhere(root, key.now))
+      return base::fail(
+          base::errc::invalid_argument,
+          "line {}: {} is called {} now, and that stands in the same group, too: keep "
+          "one of them, then type this again; nothing was changed",
+          key.line, key.before, key.now);
     if (group_of_key(key.before) != group_of_key(key.now) ||
         !text.replace(key.line, key.column, last_part(key.before), last_part(key.now)))
       return by_hand(key.line, key.before, key.now);

@@ -158,6 +158,32 @@ TEST_CASE("a folded ledger is one file that can be copied and read from a read-o
   CHECK(must(run.book->counts()).issued_ever == 8);
 }
 
+TEST_CASE("what a process was killed at is taken back, and readers say how until then") {
+  file_ledger run;
+  must(run.book->open_incarnation({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 4)));
+  must(run.db->fold());
+  // As a kill leaves it: pages of a transaction are in the file, those before it in the journal.
+  must(run.db->execute(
+      "PRAGMA cache_size = 1; BEGIN IMMEDIATE; CREATE TABLE big (x); "
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "
+      "INSERT INTO big SELECT randomblob(2000) FROM n"));
+  const fs::path killed = run.folder.path() / "killed";
+  fs::create_directory(killed);
+  for (const char* end : {"", "-journal"})
+    fs::copy_file(run.path.string() + end, (killed / "run.db").string() + end);
+  must(run.db->execute("ROLLBACK"));
+  const auto read = database::open(killed / "run.db", database::access::read);
+  REQUIRE_FALSE(read.has_value());
+  CHECK(read.error().message.find("quern resume takes that back") != std::string::npos);
+  must(database::take_back_interrupted(killed / "run.db"));
+  auto whole = must(database::open(killed / "run.db", database::access::read));
+  CHECK(must(must(ledger::open(*whole))->counts()).issued_ever == 4);
+  CHECK_FALSE(whole->execute("SELECT count(*) FROM big").has_value());
+  // Where there is none, nothing is changed: also not a log.
+  must(database::take_back_interrupted(run.folder.path() / "not there"));
+}
+
 TEST_CASE("a reader keeps the log from being folded, and nothing is lost") {
   file_ledger run;
   must(run.book->open_incarnation({"start", 0, {}}));

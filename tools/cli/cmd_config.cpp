@@ -1,4 +1,7 @@
 // quern config: files of configurations of an earlier version of the format.
+#include <filesystem>
+#include <fstream>
+
 #include "actors/config/config_upgrade.hpp"
 #include "base/file.hpp"
 #include "tools/cli/command.hpp"
@@ -10,7 +13,27 @@ namespace {
 
 constexpr std::size_t largest_file = 1U << 20U;
 
+/// In place: the file keeps its owner, its mode and its other names. A copy of what it was lies
+/// beside it until all is written.
+base::status write_in_place(const std::string& file, const std::string& before,
+                            const std::string& text) {
+  const std::string copy = file + ".before-upgrade";
+  QUERN_CHECK(base::write_file_atomic(copy, before));
+  std::ofstream out(file, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+  out << text << std::flush;
+  if (!out) return base::fail(base::errc::io, "writing {} failed; {} has what it was", file, copy);
+  std::error_code gone;
+  std::filesystem::remove(copy, gone);
+  return {};
+}
+
 int upgrade(const std::string& file) {
+  std::error_code unknown;
+  const auto kind = std::filesystem::status(file, unknown).type();
+  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found)
+    return report("config upgrade",
+                  base::error{base::errc::invalid_argument,
+                              file + " is no regular file: name the file of a configuration"});
   const auto text = base::read_file(file, largest_file);
   if (!text) return report("config upgrade", text.error());
   auto upgraded = actors::upgrade_config(*text);
@@ -22,7 +45,7 @@ int upgrade(const std::string& file) {
     tell(stdout, "{} has the names of this build: nothing was changed\n", file);
     return nothing;
   }
-  if (const auto written = base::write_file_atomic(file, upgraded->text); !written)
+  if (const auto written = write_in_place(file, *text, upgraded->text); !written)
     return report("config upgrade", written.error());
   for (const std::string& change : upgraded->changes)
     tell(stdout, "{}: {}\n", file, change);

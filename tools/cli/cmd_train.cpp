@@ -254,6 +254,8 @@ run_outcome go_on_with_run(const fs::path& folder, const std::vector<std::string
                            const fs::path& resume_as) {
   auto run = storage::run_directory::open(folder);
   if (!run) return {report("resume", run.error())};
+  const auto whole = storage::database::take_back_interrupted(run->paths().database());
+  if (!whole) return {report("resume", whole.error())};
   const auto config = changed_config(folder, settings, true);
   if (!config) return {report("resume", config.error())};
   const auto to_do = tell_position(*config, run->paths());

@@ -62,3 +62,18 @@ TEST_CASE("a chain of version 1 is refused with the lines of all its stages, the
   CHECK_FALSE((*again)[0].config.observe.evaluation_set);
   CHECK((*again)[0].config.observe.evaluation_set_train == 3);
 }
+
+TEST_CASE("a key that stands by both of its names is left to people") {
+  for (const std::string_view group :
+       {"  panel_train: 3\n  evaluation_set_train: 4\n", "  panel_train: 3\n  panel_train: 4\n"}) {
+    const auto refused = upgrade_config("quern_config: 1\nobserve:\n" + std::string(group));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("line 3: observe.panel_train is called") !=
+          std::string::npos);
+    CHECK(refused.error().message.find("keep one of them") != std::string::npos);
+  }
+  // In groups of their own they are two keys.
+  CHECK(
+      upgrade_config("quern_config: 1\nstages:\n  - observe:\n      panel: true\n  - observe:\n"
+                     "      panel: false\n"));
+}
