@@ -85,7 +85,7 @@ base::status device_module_checker::look_at_results(device_module_task& of, task
   const task& what = *of.subject;
   // A candidate comes to all of them: what goes wrong there is to show here.
   for (std::size_t place = 1; place < of.cases.size();) {
-    QUERN_TRY(const bool judges, find_limit(of, place, context, memory));
+    QUERN_TRY(const bool judges, find_limit(of, place, context, memory, device_use::alone));
     place += judges ? 1 : 0;
   }
   QUERN_TRY(const auto unused, inputs_without_use(of));

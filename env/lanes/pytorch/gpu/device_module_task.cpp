@@ -56,6 +56,7 @@ std::vector<module_case> cases_of(const device_module_task& of, std::uint64_t ke
 /// What a reference said of its results on the content that is there.
 struct described_results {
   std::vector<result_scale> scales;
+  bool in_f64 = false;  ///< the reference could be run so
 };
 
 base::expected<described_results> scales_from(const std::string& text, std::size_t outputs) {
@@ -73,6 +74,7 @@ base::expected<described_results> scales_from(const std::string& text, std::size
     QUERN_TRY(scale.agrees, base::get<bool>(one, "agrees"));
     results.scales.push_back(scale);
   }
+  QUERN_TRY(results.in_f64, base::get<bool>(json, "in_f64"));
   return results;
 }
 
@@ -266,7 +268,7 @@ answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls) 
 }
 
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
-                                module_memory& memory) {
+                                module_memory& memory, device_use use) {
   module_case& one = of.cases[place];
   if (one.limit) return true;
   // Of one distribution: the limits of timed calls, whose contents differ from call to call, too.
@@ -280,6 +282,10 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
   const auto text = of.processes.reference->child().calibrate(of_reference);
   if (!text) return base::in_context(one.name, reference_error(text.error()));
   QUERN_TRY(const auto results, scales_from(*text, of.places.at.outputs.size()));
+  if (place > 0 && of.in_f64 && !results.in_f64 && use == device_use::beside_candidate)
+    return base::fail(base::errc::exhausted,
+                      "{}: the reference does not run in f64 beside the candidate", one.name);
+  of.in_f64 = results.in_f64;
   auto limit = limits_from(of.places.at, of.subject->tolerance, results.scales);
   if (!limit && place == 0) return tl::make_unexpected(limit.error());
   const bool finite = std::ranges::all_of(results.scales, &result_scale::finite);
@@ -363,7 +369,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   QUERN_CHECK(lend_again(*made, memory));
   made->cases = cases_of(*made, base::hasher().add(terms.input_seed).add(made->id).digest().low);
   QUERN_CHECK(check_contents_differ(*made, context, memory));
-  QUERN_CHECK(find_limit(*made, 0, context, memory));
+  QUERN_CHECK(find_limit(*made, 0, context, memory, device_use::alone));
   QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory));
   made->slots = slots_of(*made, context.facts());
   QUERN_CHECK(lend_again(*made, memory));

@@ -46,6 +46,7 @@ struct device_module_task {
   module_weights weights;
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
+  bool in_f64 = false;             ///< whether the reference ran in f64 when limits were found last
   /// Largest error of the reference against itself in f64, over what a candidate may be off.
   double share_of_limit = 0;
   double floor_ns = 0;         ///< least time of a call, by the roofline
@@ -64,12 +65,17 @@ base::status make_content(device_module_task& of, std::span<const module_case> w
 /// So many calls of the reference on it: their outputs are in memory.reference_outputs().
 answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls);
 
+/// Whether a candidate's process may hold memory of the device.
+enum class device_use { alone, beside_candidate };
+
 /// How far results may be from the reference's on the case at this place, by running it in f64,
 /// too, which takes longer than anything else of a task: so it is done for the cases that a
 /// candidate comes to. False: the reference itself is too far from what it computes there to judge
-/// anybody, and the case is left out from now on. Errors as prepare_device_module()'s.
+/// anybody, and the case is left out from now on. Errors as prepare_device_module()'s; `exhausted`:
+/// beside a candidate the reference did not run in f64, which it did before. Limits without that
+/// would be narrower, so ask again when the device is free.
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
-                                module_memory& memory);
+                                module_memory& memory, device_use use);
 
 /// Lends the memory of the task's calls to its processes, where they do not have it. Reserves it.
 base::status lend_again(device_module_task& of, module_memory& memory);

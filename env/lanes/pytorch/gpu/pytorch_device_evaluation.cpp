@@ -217,7 +217,15 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
 
 bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
   stage_clock clock(state_.seconds.reference);
-  const auto found = find_limit(*task_, place, state_.manager->context(), state_.manager->memory());
+  auto& context = state_.manager->context();
+  auto& memory = state_.manager->memory();
+  auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);
+  if (!found && candidate_) {
+    // It may hold memory of the device that the reference needs in f64.
+    if (auto zygote = state_.manager->zygote()) (void)(*zygote)->end(candidate_->child());
+    candidate_.reset();
+    found = find_limit(*task_, place, context, memory, device_use::alone);
+  }
   if (!found) return fail_task(found.error());
   can_judge = *found;
   return true;
@@ -229,6 +237,8 @@ bool pytorch_device_evaluation::verify() {
   for (std::size_t i = 0; i < task_->cases.size();) {
     bool can_judge = false;
     if (!limit_case(i, can_judge)) return false;
+    // From the beginning with a fresh process: this case has its limits now.
+    if (!candidate_) return start() && verify();
     if (!can_judge) continue;
     stage_clock clock(state_.seconds.verify);
     if (!check(calls, task_->cases[i], task_->cases[i].name)) return false;

@@ -149,8 +149,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   base::status take_process(bool profiled);
   answered<void> load_candidate();
   bool verify();
-  /// The limits of a case of the task; `can_judge`: as find_limit() says. False: the verdict
-  /// stands.
+  /// The limits of a case of the task; `can_judge`: as find_limit() says. The candidate's process
+  /// is gone where the reference could not do it beside that. False: the verdict stands.
   bool limit_case(std::size_t place, bool& can_judge);
   /// A call on this content beside the reference's.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name);

@@ -101,6 +101,66 @@ TEST_CASE(
   CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
 }
 
+TEST_CASE("a reference that does not run in f64 beside a candidate is asked again without it") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // Its calls in f64 are numbered: the first is of the task's preparation, alone on the device.
+  const auto failing_at = [](const std::string& calls) {
+    return task_of(
+        "import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
+        "    def forward(self, x):\n        global calls\n"
+        "        if x.dtype == torch.float64:\n"
+        "            calls += 1\n            if calls " +
+        calls +
+        ":\n                raise RuntimeError('no memory is left')\n"
+        "        return x * 2\n\ndef get_inputs():\n    return [torch.rand(8, 8)]\n");
+  };
+  const std::string doubles =
+      "import torch\n\nclass ModelNew(torch.nn.Module):\n"
+      "    def forward(self, x):\n        return x + x\n";
+  struct seen {
+    std::int64_t processes;
+    bool in_f64;
+  };
+  const auto judge = [&](const std::string& calls) {
+    const auto of = failing_at(calls);
+    const std::int64_t before = with->asked;
+    const verdict v = judged_by_fake(doubles, false, of);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == "ok");
+    const auto task = with->manager->get(of);
+    REQUIRE(task);
+    return seen{with->asked - before, (*task)->in_f64};
+  };
+  const seen never = judge("== 0"), once = judge("== 2"), always = judge(">= 2");
+  CHECK(never.processes == 1);
+  CHECK(never.in_f64);
+  // The memory was the candidate's: limits are as they would have been.
+  CHECK(once.processes == 2);
+  CHECK(once.in_f64);
+  // It was not: nobody is asked again for each case.
+  CHECK(always.processes == 2);
+  CHECK_FALSE(always.in_f64);
+}
+
+TEST_CASE("a warm Python without a device is started anew where it has ended") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto parent_of = [](int pid) {
+    const auto text = base::read_file(fmt::format("/proc/{}/stat", pid)).value();
+    return std::stoi(text.substr(text.rfind(')') + 4));
+  };
+  auto first = with->recorder->fork({});
+  REQUIRE(first);
+  const int warm = parent_of(first->pid());
+  REQUIRE(::kill(warm, SIGKILL) == 0);
+  auto second = with->recorder->fork({});
+  CAPTURE(second ? "" : second.error().message);
+  REQUIRE(second);
+  CHECK(parent_of(second->pid()) != warm);
+  with->recorder->end(*second);
+}
+
 TEST_CASE("what a task is called with is known without a device, as its evaluation knows it") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
