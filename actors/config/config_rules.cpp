@@ -140,8 +140,8 @@ base::status check_config(const run_config& config) {
                 config.env.lane, fmt::join(env::lane_names(), ", "));
   QUERN_CHECK(check_device_of_lane(config));
   QUERN_CHECK(check_effect(config));
-  QUERN_TRY(const auto schedule, exemplar_schedule::parse(config.replay.exemplar_schedule));
-  (void)schedule;
+  if (const auto read = exemplar_schedule::parse(config.replay.exemplar_schedule); !read)
+    return tl::make_unexpected(read.error());
   if (config.tasks.source == "suite" && config.tasks.suite.empty()) {
     return fail(errc::invalid_argument,
                 "tasks.source is suite, but tasks.suite names no folder: name one");

@@ -18,6 +18,13 @@ constexpr std::size_t largest_file = 1U << 20U;
 base::status write_in_place(const std::string& file, const std::string& before,
                             const std::string& text) {
   const std::string copy = file + ".before-upgrade";
+  std::error_code unknown;
+  if (std::filesystem::exists(copy, unknown))
+    return base::fail(
+        base::errc::conflict,
+        "{0} is there: what {1} was before an upgrade that failed. Put it back in the "
+        "place of {1}, or remove it, then type this again",
+        copy, file);
   QUERN_CHECK(base::write_file_atomic(copy, before));
   std::ofstream out(file, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
   out << text << std::flush;

@@ -108,6 +108,11 @@ TEST_CASE(
   CHECK(first.newer->version == 5);
   CHECK_FALSE(w.book.on_installed(2, workers::weights(5)).newer);
   CHECK(w.book.announce(workers::ready(6)) == ids{1, 2});
+  // News that were overtaken: nobody's weights become older.
+  w.book.on_installed(1, workers::weights(6));
+  w.book.on_installed(2, workers::weights(6));
+  CHECK(w.book.on_installed(2, workers::weights(5)).known);
+  CHECK(w.book.offer(6).oldest == 6);
 }
 
 TEST_CASE("rank 0 is asked for weights that a step did not offer, but not while it steps") {
