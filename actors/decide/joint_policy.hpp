@@ -37,9 +37,16 @@ struct joint_end {
   std::string last_words;  ///< the last line of its log
 };
 
-/// Decides for all processes of one role. All start together. An end is told by its exit code: 0 is
-/// done, defaults::paused_code has paused, defaults::group_failed_code left because of another,
-/// defaults::worker_failed_code and signals are losses; any other says what is wrong with the run.
+/// Decides for all processes of one role. All start together. The exit code tells an end:
+///
+/// | exit code | the process |
+/// |---|---|
+/// | 0 | is done |
+/// | defaults::paused_code | has paused |
+/// | defaults::group_failed_code | left because of another |
+/// | defaults::worker_failed_code, a signal | is lost |
+/// | any other | says what is wrong with the run |
+///
 /// After a loss all start again from what is kept, within the limits, and for as long as something
 /// new is kept between losses. `now` is any monotone clock. Not thread-safe.
 class joint_policy {

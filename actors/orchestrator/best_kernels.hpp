@@ -34,7 +34,7 @@ struct kept_kernel {
 
 /// For each task with an `ok` kernel by the policy, of a sample or of an answer of the evaluation
 /// set, the fastest as FOLDER/NAME with the ending of the lane, and its verdict as
-/// NAME.verdict.json; variants that prompts brought along do not count, however fast. One whose
+/// NAME.verdict.json. Variants that prompts brought along do not count, however fast. One whose
 /// text cannot be read is left out with a warning. Generated tasks are written beside them as a
 /// suite, so that quern bench can measure them again, over ATen too. Returns them in the order of
 /// the tasks.

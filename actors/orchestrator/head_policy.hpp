@@ -1,5 +1,5 @@
-// What the orchestrator is made for, behind one interface: each message of a generator, of the
-// learner, of the dispatcher or of the supervisor is a call, and what follows from it is a list of
+// What the orchestrator is made for, behind one interface. Each message of a generator, of the
+// learner, of the dispatcher or of the supervisor is a call. What follows from it is a list of
 // effects. Policies are training and search (run_head) and the comparison of weights
 // (evaluation_set_head). The orchestrator actor and the simulation (tools/sim) carry the effects
 // out.
