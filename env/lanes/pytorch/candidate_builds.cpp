@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
+#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/program.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
@@ -155,13 +156,30 @@ base::status candidate_builds::build_ahead(std::string_view source) {
   return {};
 }
 
+base::expected<std::vector<extension_request>> candidate_builds::requests_of(
+    std::string_view source, recording_python& python, const module_sheet* sheet,
+    const recording_limits& limits) {
+  base::hasher of;
+  of.add(source).add(sheet != nullptr ? sheet->init : std::string());
+  if (sheet != nullptr) of.add(base::dump(arguments_json(*sheet)));
+  const std::string name = base::to_hex(of.digest());
+  {
+    const std::lock_guard lock(guard_);
+    if (const auto* known = learnt_.find(name)) return *known;
+  }
+  QUERN_TRY(const auto file, write_module("candidate.py", std::string(source)));
+  QUERN_TRY(auto requests, recorded_extensions(python, file.path.string(), sheet, limits));
+  const std::lock_guard lock(guard_);
+  if (learnt_.find(name) == nullptr) (void)learnt_.add(name, requests);
+  return requests;
+}
+
 base::status candidate_builds::build_ahead_for_gpu(std::string_view source,
                                                    recording_python& python,
                                                    const module_sheet* sheet,
                                                    const recording_limits& limits) {
   QUERN_TRY(auto* with, builder());
-  QUERN_TRY(const auto file, write_module("candidate.py", std::string(source)));
-  QUERN_TRY(const auto requests, recorded_extensions(python, file.path.string(), sheet, limits));
+  QUERN_TRY(const auto requests, requests_of(source, python, sheet, limits));
   for (const extension_request& one : requests)
     QUERN_CHECK(with->build(one));
   return {};

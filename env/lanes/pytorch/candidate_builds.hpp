@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "env/judge/recently_used.hpp"
 #include "env/lanes/pytorch/build/extension_builder.hpp"
 #include "env/lanes/pytorch/build/extension_recording.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
@@ -75,6 +76,12 @@ class candidate_builds {
   /// of the index, which the candidate may catch. Error: of this host.
   base::expected<candidate_extensions> build(const std::vector<extension_request>& requests,
                                              const std::filesystem::path& folder);
+  /// What a candidate with a GPU asks for, as recorded_extensions() has it. What was learnt of the
+  /// last ones is kept, so that who builds ahead learns it for the turn of the candidate.
+  base::expected<std::vector<extension_request>> requests_of(std::string_view source,
+                                                             recording_python& python,
+                                                             const module_sheet* sheet,
+                                                             const recording_limits& limits);
   /// Learns what a text asks for, in a process of its own, and builds it into the cache. What only
   /// a GPU can run is left out.
   base::status build_ahead(std::string_view source);
@@ -91,6 +98,7 @@ class candidate_builds {
   std::mutex guard_;
   std::optional<base::temp_folder> private_cache_;
   std::unique_ptr<extension_builder> builder_;
+  recently_used<std::vector<extension_request>> learnt_{64};
 };
 
 }  // namespace quern::env

@@ -8,6 +8,8 @@ namespace quern::env {
 namespace {
 
 constexpr std::size_t longest_kernel = std::size_t{64} << 20;
+/// As record_triton_kernels() has it.
+constexpr question_limits recording_kernels{longest_triton_recording_s, longest_triton_recording_s};
 
 std::string_view torch_name(const module_tensor& of) {
   if (of.is_bool) return "bool";
@@ -94,12 +96,28 @@ base::expected<built_kernels> candidate_kernels::build(std::string_view source,
   return *of->done;
 }
 
+base::expected<triton_recording> candidate_kernels::recorded(const triton_builder& with,
+                                                             std::string_view source,
+                                                             const std::string& init,
+                                                             const std::string& inputs) {
+  QUERN_TRY(auto child, python_.fork({}));
+  QUERN_TRY(const auto asked, triton_recorder_job(source, init, inputs));
+  const auto lines = child.record_kernels(asked, recording_kernels);
+  python_.end(child);
+  if (lines) return parse_triton_recording(*lines);
+  using enum runner_failure::kind;
+  if (lines.error().failure_kind == refused || lines.error().failure_kind == host)
+    return record_triton_kernels(children_, with.python(), with.scripts(), source, init, inputs);
+  triton_recording lost;
+  lost.text = lines.error().text;
+  return lost;
+}
+
 base::expected<built_kernels> candidate_kernels::build_now(std::string_view source,
                                                            const std::string& init,
                                                            const std::string& inputs) {
   QUERN_TRY(auto* with, builder());
-  QUERN_TRY(const auto recorded, record_triton_kernels(children_, with->python(), with->scripts(),
-                                                       source, init, inputs));
+  QUERN_TRY(const auto recorded, this->recorded(*with, source, init, inputs));
   built_kernels built;
   base::json index = base::json::array();
   for (std::size_t i = 0; i < recorded.kernels.size(); ++i) {

@@ -14,6 +14,7 @@
 #include "env/judge/recently_used.hpp"
 #include "env/lanes/pytorch/build/triton_builder.hpp"
 #include "env/lanes/pytorch/process/module_sheet.hpp"
+#include "env/lanes/pytorch/recording_python.hpp"
 #include "env/sandbox/child.hpp"
 
 namespace quern::env {
@@ -34,9 +35,11 @@ struct built_kernels {
 /// what one thread builds ahead, others wait for. Thread-safe.
 class candidate_kernels {
  public:
-  /// `children` outlives it. `cache`: of artefacts; empty: a private folder.
-  candidate_kernels(spawner& children, std::filesystem::path cache)
-      : children_(children), cache_(std::move(cache)) {}
+  /// `children` and `python` outlive it. Children of `python` learn what is launched; a process of
+  /// its own does where their answer is too long for them. `cache`: of artefacts; empty: a private
+  /// folder.
+  candidate_kernels(spawner& children, recording_python& python, std::filesystem::path cache)
+      : children_(children), python_(python), cache_(std::move(cache)) {}
 
   /// Learns what the text launches when its model is called as `sheet` says, and compiles it. A
   /// kernel that cannot be compiled is an entry of the index, which a tuner passes over. Error: of
@@ -52,9 +55,13 @@ class candidate_kernels {
   std::shared_ptr<job> job_of(const std::string& name);
   base::expected<built_kernels> build_now(std::string_view source, const std::string& init,
                                           const std::string& inputs);
+  /// What the text launches. Error: of this host.
+  base::expected<triton_recording> recorded(const triton_builder& with, std::string_view source,
+                                            const std::string& init, const std::string& inputs);
   base::expected<triton_builder*> builder();
 
   spawner& children_;
+  recording_python& python_;
   std::filesystem::path cache_;
   std::mutex guard_;
   std::optional<base::temp_folder> private_cache_;

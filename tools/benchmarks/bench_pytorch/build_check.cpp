@@ -13,7 +13,8 @@ constexpr env::question_limits build_question{120, 240};
 base::expected<std::unique_ptr<build_check>> build_check::open(env::sandbox_mode mode) {
   QUERN_TRY(auto children, env::spawner::create(mode));
   QUERN_TRY(auto zygote, env::python_zygote::start(mode));
-  return std::unique_ptr<build_check>(new build_check(std::move(children), std::move(zygote)));
+  return std::unique_ptr<build_check>(
+      new build_check(std::move(children), std::move(zygote), mode));
 }
 
 base::expected<const env::module_sheet*> build_check::sheet_of(const honest_module& candidate) {

@@ -27,8 +27,9 @@ class build_check {
   base::expected<built_parts> build(const honest_module& candidate);
 
  private:
-  build_check(std::unique_ptr<env::spawner> children, env::python_zygote zygote)
-      : children_(std::move(children)), zygote_(std::move(zygote)) {}
+  build_check(std::unique_ptr<env::spawner> children, env::python_zygote zygote,
+              env::sandbox_mode mode)
+      : children_(std::move(children)), zygote_(std::move(zygote)), recorder_(mode) {}
   base::expected<const env::module_sheet*> sheet_of(const honest_module& candidate);
   base::status build_extensions(const honest_module& candidate, built_parts& into);
   base::status build_kernels(const honest_module& candidate, built_parts& into);
@@ -36,7 +37,8 @@ class build_check {
   std::unique_ptr<env::spawner> children_;
   env::python_zygote zygote_;
   env::candidate_builds builds_{*children_, {}};
-  env::candidate_kernels kernels_{*children_, {}};
+  env::recording_python recorder_;
+  env::candidate_kernels kernels_{*children_, recorder_, {}};
   std::map<const env::task*, env::module_sheet> sheets_;
 };
 

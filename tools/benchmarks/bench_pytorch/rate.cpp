@@ -31,6 +31,7 @@ struct rated_run {
   double seconds = 0;
   std::vector<double> held_s;
   env::stage_seconds stages;  ///< of all evaluators
+  env::step_seconds steps;    ///< of all evaluators on a GPU
   double waited_s = 0;        ///< for the device, by one that another one had
   std::optional<double> ready_share;
   std::map<std::string, int> kinds;
@@ -70,9 +71,11 @@ void take_notes(const opened_evaluators& from, rated_run& run) {
     run.held_s.insert(run.held_s.end(), held.begin(), held.end());
     add_stages(run.stages, from.judges[i]->stages());
     run.waited_s += from.judges[i]->waited_for_device_s();
-    if (const auto* device =
-            dynamic_cast<const env::pytorch_device_evaluator*>(from.judges[i].get()))
-      ready.push_back(device->ready_share());
+    const auto* device = dynamic_cast<const env::pytorch_device_evaluator*>(from.judges[i].get());
+    if (device == nullptr) continue;
+    ready.push_back(device->ready_share());
+    for (const auto& [step, seconds] : device->steps())
+      run.steps[step] += seconds;
   }
   if (!ready.empty()) run.ready_share = *std::min_element(ready.begin(), ready.end());
 }
@@ -106,7 +109,7 @@ base::expected<rated_run> run_rate(const pytorch_bench_options& o,
 /// Of each evaluation, and the share of the time of all.
 void print_stages(const rated_run& run) {
   const auto line = [&](const char* name, double seconds) {
-    fmt::print("   {:<34} {:8.1f} ms an evaluation, {:5.1f} %\n", name,
+    fmt::print("   {:<38} {:8.1f} ms an evaluation, {:5.1f} %\n", name,
                1000 * seconds / static_cast<double>(std::max<std::size_t>(1, run.judged)),
                run.seconds > 0 ? 100 * seconds / run.seconds : 0);
   };
@@ -119,6 +122,9 @@ void print_stages(const rated_run& run) {
   line("with the device, in no stage", held + run.stages.compile - in_stages);
   line("waits for the device", run.waited_s);
   line("the device is held", held);
+  fmt::print("   of that, by steps:\n");
+  for (const auto& [step, seconds] : run.steps)
+    line(step.c_str(), seconds);
 }
 
 void print_kinds(const rated_run& run) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/hash.hpp"
+#include "base/json.hpp"
 #include "base/status.hpp"
 #include "env/lanes/pytorch/build/python_torch.hpp"
 #include "env/sandbox/child.hpp"
@@ -51,6 +52,13 @@ struct triton_recording {
 /// Reads what triton_recorder.py writes: bounded, and from a process that ran a hostile text. Error
 /// (invalid_argument): a line is no answer, or a kernel is none.
 base::expected<triton_recording> parse_triton_recording(std::string_view lines);
+
+/// What it may take to learn what a text launches.
+inline constexpr double longest_triton_recording_s = 120;
+
+/// What triton_recorder.py is asked. Error: `init_args` or `inputs` is no JSON.
+base::expected<base::json> triton_recorder_job(std::string_view source, std::string_view init_args,
+                                               std::string_view inputs);
 
 /// Runs triton_recorder.py of the folder `scripts` on a candidate's text: seconds. `init_args`: a
 /// JSON list or object; `inputs`: a JSON list of what forward gets. Errors are of this host, or of

@@ -5,7 +5,7 @@ tensors without memory that say they are on a GPU. A launch is not made; what Tr
 down: its first form (TTIR), its options, and the key by which Triton finds the compiled kernel again. The text may be
 hostile: call it only in a sandboxed process that does nothing afterwards.
 
-As a sandboxed program: triton_recorder.py <job.json >answer.jsonl
+In a child of a warm Python (module_child.py), answers(job); as a sandboxed program: triton_recorder.py <job.json >answer.jsonl
   job: {"source": TEXT, "init_args": LIST, or its text in Python, "inputs": [{"shape": LIST, "dtype": "float32"},
   {"value": ANY} or {"literal": its text in Python}, …]}; one line
   {"kernel": {…}} for each specialisation, and then one line {"end": WORD, "reason": WORD, "text": TEXT, "notes": LIST}.
@@ -210,22 +210,32 @@ def record(source_text, init_args, inputs, recorder):
     return "ran", "" if recorder.kernels else "no_launch", ""
 
 
+def answers(job):
+    """The lines that answer a job, by a recorder of their own."""
+    recorder = KernelRecorder()
+    recorder.install()  # an error of this host is still seen
+    return _recorded(job, recorder)
+
+
+def _recorded(job, recorder):
+    init_args = job["init_args"]
+    if isinstance(init_args, str):
+        init_args = list(ast.literal_eval(init_args))
+    end, reason, text = record(job["source"], init_args, job["inputs"], recorder)
+    lines = [json.dumps({"kernel": kernel}, sort_keys=True) for kernel in recorder.kernels.values()]
+    return lines + [json.dumps({"end": end, "reason": reason, "text": text, "notes": recorder.notes})]
+
+
 def main():
     job = json.load(sys.stdin)
     recorder = KernelRecorder()
-    recorder.install()  # an error of this host is still seen
+    recorder.install()
     # The answer's descriptor is taken away before the text runs: what it prints goes nowhere.
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    init_args = job["init_args"]
-    if isinstance(init_args, str):
-        init_args = list(ast.literal_eval(init_args))
-    end, reason, text = record(job["source"], init_args, job["inputs"], recorder)
-    for kernel in recorder.kernels.values():
-        answer.write(json.dumps({"kernel": kernel}, sort_keys=True) + "\n")
-    answer.write(json.dumps({"end": end, "reason": reason, "text": text, "notes": recorder.notes}) + "\n")
+    answer.writelines(line + "\n" for line in _recorded(job, recorder))
     answer.flush()
     os._exit(0)
 

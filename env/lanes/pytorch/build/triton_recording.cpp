@@ -8,16 +8,20 @@ namespace quern::env {
 namespace {
 
 constexpr std::int64_t most_triton_answer_bytes = 80 << 20;
-constexpr double longest_triton_recording_s = 120;
 
 }  // namespace
+
+base::expected<base::json> triton_recorder_job(std::string_view source, std::string_view init_args,
+                                               std::string_view inputs) {
+  QUERN_TRY(const auto arguments, base::parse_json(init_args, 16));
+  QUERN_TRY(const auto given, base::parse_json(inputs, 16));
+  return base::json{{"source", source}, {"init_args", arguments}, {"inputs", given}};
+}
 
 base::expected<triton_recording> record_triton_kernels(
     spawner& children, const python_torch& python, const std::string& scripts,
     std::string_view source, std::string_view init_args, std::string_view inputs) {
-  QUERN_TRY(const auto arguments, base::parse_json(init_args, 16));
-  QUERN_TRY(const auto given, base::parse_json(inputs, 16));
-  const base::json job{{"source", source}, {"init_args", arguments}, {"inputs", given}};
+  QUERN_TRY(const auto job, triton_recorder_job(source, init_args, inputs));
   QUERN_TRY(const auto input, as_memory_file(base::dump(job)));
   child_spec spec = python_spec(python, {"-s", "-E", scripts + "/triton_recorder.py"});
   spec.read_only.push_back(scripts);

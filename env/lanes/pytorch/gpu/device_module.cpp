@@ -135,11 +135,13 @@ base::status module_memory::grow(device_allocation& region, std::uint64_t slot_b
   return {};
 }
 
-base::status module_memory::reserve(const module_places& places, int slots) {
+base::status module_memory::reserve(const module_places& places, int slots, std::uint64_t weights) {
   for (device_allocation* region : {&staging_, &candidate_inputs_, &reference_inputs_})
     QUERN_CHECK(grow(*region, places.inputs.stride(), slots));
   for (device_allocation* region : {&candidate_, &reference_, &snapshot_})
     QUERN_CHECK(grow(*region, places.outputs.stride(), slots));
+  for (device_allocation* region : {&weights_, &candidate_weights_})
+    QUERN_CHECK(grow(*region, weights, 1));
   return {};
 }
 
@@ -157,13 +159,20 @@ answered<void> module_memory::lend_to_content(device_module& to, const module_pl
 answered<void> module_memory::lend_to_reference(device_module& to, const module_places& places) {
   if (auto done = to.import(QUERN_INPUTS, reference_inputs_, somewhere()); !done) return done;
   if (auto done = to.import(QUERN_OUTPUTS, reference_, somewhere()); !done) return done;
+  if (auto done = to.import(weights_region, weights_, somewhere()); !done) return done;
   return to.plan(places.call());
 }
 
-answered<void> module_memory::lend_to_candidate(device_module& to, const module_places& places) {
-  if (auto done = to.import(QUERN_INPUTS, candidate_inputs_, somewhere()); !done) return done;
-  if (auto done = to.import(QUERN_OUTPUTS, candidate_, somewhere()); !done) return done;
-  return to.plan(places.call());
+base::status module_memory::lend_to_candidate(device_module& to, const module_places& places) {
+  // A candidate can write where its copy is, also when its verdict stands.
+  context_.copy(candidate_weights_.address(), weights_.address(), weights_.bytes());
+  if (const auto copied = context_.wait(); !copied) return tl::make_unexpected(copied.error());
+  answered<void> done = to.import(QUERN_INPUTS, candidate_inputs_, somewhere());
+  if (done) done = to.import(QUERN_OUTPUTS, candidate_, somewhere());
+  if (done) done = to.import(weights_region, candidate_weights_, somewhere());
+  if (done) done = to.plan(places.call());
+  if (done) return {};
+  return base::fail(base::errc::unavailable, "lending memory: {}", done.error().text);
 }
 
 }  // namespace quern::env

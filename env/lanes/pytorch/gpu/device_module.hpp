@@ -65,6 +65,9 @@ struct module_places {
   [[nodiscard]] runner::gpu_call_request content() const;
 };
 
+/// The region of a process in which weights are.
+inline constexpr std::int32_t weights_region = QUERN_WORKSPACE;
+
 /// The evaluator's memory of one device, for the calls of one module at a time. What a candidate
 /// has mapped, nobody else has but the evaluator.
 ///
@@ -73,6 +76,8 @@ struct module_places {
 ///                asked, so that neither finds more in the device's caches than the other
 ///     outputs    of the candidate, and of the reference
 ///     snapshot   what the candidate's outputs were when it had answered
+///     weights    of the reference's model, written by it, and a copy for the candidate, made anew
+///                for each
 ///
 /// Thread-compatible.
 class module_memory {
@@ -81,8 +86,9 @@ class module_memory {
   module_memory(device_context& context, std::uint64_t seed)
       : context_(context), addresses_(seed, "addresses of a module's memory") {}
 
-  /// For calls on `slots` contents, which lie behind each other. Error: the device has not so much.
-  base::status reserve(const module_places& places, int slots);
+  /// For calls on `slots` contents, which lie behind each other, of a model with so many bytes of
+  /// weights. Error: the device has not so much.
+  base::status reserve(const module_places& places, int slots, std::uint64_t weights);
 
   [[nodiscard]] std::uint64_t staging() const { return staging_.address(); }
   [[nodiscard]] std::uint64_t candidate_inputs() const { return candidate_inputs_.address(); }
@@ -95,7 +101,8 @@ class module_memory {
 
   answered<void> lend_to_content(device_module& to, const module_places& places);
   answered<void> lend_to_reference(device_module& to, const module_places& places);
-  answered<void> lend_to_candidate(device_module& to, const module_places& places);
+  /// Its copy of the weights is made, too. Error: of this host, also where the process refuses.
+  base::status lend_to_candidate(device_module& to, const module_places& places);
 
  private:
   base::status grow(device_allocation& region, std::uint64_t slot_bytes, int slots);
@@ -103,7 +110,7 @@ class module_memory {
 
   device_context& context_;
   device_allocation staging_, candidate_inputs_, reference_inputs_, candidate_, reference_,
-      snapshot_;
+      snapshot_, weights_, candidate_weights_;
   std::uint64_t making_ = 1;
   base::random_stream addresses_;
 };

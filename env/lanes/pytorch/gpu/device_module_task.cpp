@@ -20,6 +20,8 @@ constexpr std::int64_t host_bytes = std::int64_t{24} << 30;
 /// Share of the device that the evaluator's memory for one call may take; the rest is for what the
 /// two modules allocate.
 constexpr double most_of_device = 0.6;
+/// The evaluator's, the candidate's, and those of the reference's model.
+constexpr double copies_of_weights = 3;
 constexpr std::uint64_t bandwidth_footprint = std::uint64_t{1} << 30;
 /// A window lasts so long, in calls of the reference, that what stands around it says little: the
 /// device changes between the contexts of the evaluator and of a process in some 150 us, unevenly.
@@ -135,13 +137,13 @@ base::status check_fits_device(const module_sheet& sheet, const task_instance& a
   const module_places places(at);
   double bytes = static_cast<double>(places.slot_bytes());
   for (const tensor_layout& one : weights)
-    bytes += static_cast<double>(one.bytes);
+    bytes += copies_of_weights * static_cast<double>(one.bytes);
   const double most = most_of_device * static_cast<double>(device.memory_bytes);
   if (bytes <= most) return {};
   constexpr double mib = 1 << 20;
   return base::fail(base::errc::exhausted,
-                    "inputs and results of its calls, three times, and weights have "
-                    "{:.0f} MiB, on this device at most {:.0f}",
+                    "inputs, results and weights of its calls, three times, have {:.0f} MiB, on "
+                    "this device at most {:.0f}",
                     bytes / mib, most / mib);
 }
 
@@ -299,7 +301,7 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
 }
 
 base::status lend_again(device_module_task& of, module_memory& memory) {
-  QUERN_CHECK(memory.reserve(of.places, of.slots));
+  QUERN_CHECK(memory.reserve(of.places, of.slots, of.weights.bytes));
   if (of.processes.lent == memory.making()) return {};
   of.processes.baseline.reset();  // what it compiled or captured is for memory that is gone
   if (auto done = memory.lend_to_content(*of.processes.content, of.places); !done)
@@ -307,6 +309,10 @@ base::status lend_again(device_module_task& of, module_memory& memory) {
   if (auto done = memory.lend_to_reference(*of.processes.reference, of.places); !done)
     return tl::make_unexpected(lending_error(done.error()));
   of.processes.lent = memory.making();
+  // Its memory was made anew, maybe.
+  if (const auto written = of.processes.reference->child().write_weights(of.weights, of_reference);
+      !written)
+    return tl::make_unexpected(reference_error(written.error()));
   return {};
 }
 
@@ -321,11 +327,13 @@ module_processes leave(device_module_task& of) {
 base::status resume(device_module_task& of, module_processes left, python_zygote& zygote,
                     module_memory& memory, const module_terms& terms) {
   const std::string& text = of.subject->reference;
+  step_clock step(terms.steps, "task: its processes load the module");
   QUERN_TRY(of.processes.content, content_process(std::move(left.content), zygote, of));
   QUERN_TRY(of.processes.reference,
             reference_process(std::move(left.reference), zygote, text, terms.core));
+  // Its weights are written from its model when memory is lent.
   const auto made =
-      of.processes.reference->child().construct(of.making, of.sheet, of.weights, of_reference);
+      of.processes.reference->child().construct_again(of.making, of.sheet, of_reference);
   if (!made) return tl::make_unexpected(reference_error(made.error()));
   return lend_again(of, memory);
 }
@@ -336,10 +344,12 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   QUERN_CHECK(validate(*subject));
   QUERN_CHECK(check_needs_of(*subject));
   base::random_stream numbers(terms.input_seed, "weights of a module");
-  const module_making making{std::string(name_of(pytorch_of(*subject).precision)),
-                             numbers.next_u64() >> 2};
+  module_making making{std::string(name_of(pytorch_of(*subject).precision)),
+                       numbers.next_u64() >> 2, terms.draws_on_core};
+  step_clock step(terms.steps, "task: its processes load the module");
   QUERN_TRY(auto reference,
             reference_process(std::move(left.reference), zygote, subject->reference, terms.core));
+  step.next("task: description without values");
   if (const auto sizes = reference->child().describe_without_values(making, of_reference)) {
     // Before memory is taken. Where a module cannot be described so, it is found out below.
     const auto sheet = parse_module_sheet(*sizes);
@@ -347,6 +357,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     if (sheet && at) QUERN_CHECK(check_fits_device(*sheet, *at, context.facts()));
   }
   // The model that it is described by stays, and is called.
+  step.next("task: description");
   const auto text = reference->child().describe(making, of_reference);
   if (!text) return tl::make_unexpected(reference_error(text.error()));
   QUERN_TRY(auto sheet, parse_module_sheet(*text));
@@ -357,7 +368,8 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
                       "alone: judge it there, without --gpu");
   QUERN_TRY(auto at, instance_of(sheet));
   QUERN_CHECK(check_fits_device(sheet, at, context.facts()));
-  QUERN_TRY(auto weights, weights_of(reference->child(), sheet));
+  making.draws_on_core = sheet.drawn_on_core;
+  QUERN_TRY(auto weights, places_of_weights(sheet, weights_region));
 
   auto made = std::make_unique<device_module_task>(std::move(weights), std::move(at));
   made->subject = std::move(subject);
@@ -365,14 +377,21 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   made->sheet = std::move(sheet);
   made->making = making;
   made->processes.reference = std::move(reference);
+  step.next("task: its processes load the module");
   QUERN_TRY(made->processes.content, content_process(std::move(left.content), zygote, *made));
+  step.next("task: lending memory");
   QUERN_CHECK(lend_again(*made, memory));
+  step.next("task: two contents differ");
   made->cases = cases_of(*made, base::hasher().add(terms.input_seed).add(made->id).digest().low);
   QUERN_CHECK(check_contents_differ(*made, context, memory));
+  step.next("task: limits of timed calls, in f64");
   QUERN_CHECK(find_limit(*made, 0, context, memory, device_use::alone));
+  step.next("task: time of a call");
   QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory));
   made->slots = slots_of(*made, context.facts());
+  step.next("task: lending memory");
   QUERN_CHECK(lend_again(*made, memory));
+  step.next("task: bandwidth of the device");
   QUERN_TRY(const double bandwidth, context.bandwidth(bandwidth_footprint));
   made->floor_ns = static_cast<double>(made->places.at.cost_bytes) / bandwidth * 1e9;
   return made;

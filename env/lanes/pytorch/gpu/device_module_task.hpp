@@ -13,6 +13,7 @@
 #include "env/core/output_limits.hpp"
 #include "env/lanes/pytorch/gpu/device_module.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
+#include "env/measure/step_clock.hpp"
 #include "env/verdict/baseline.hpp"
 
 namespace quern::env {
@@ -43,7 +44,7 @@ struct device_module_task {
   std::string id;
   module_sheet sheet;
   module_making making;
-  module_weights weights;
+  lent_weights weights;
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
   bool in_f64 = false;             ///< whether the reference ran in f64 when limits were found last
@@ -54,7 +55,7 @@ struct device_module_task {
   int slots = 1;               ///< calls of a timed window
   module_processes processes;  ///< of the task that is judged; none of the others
 
-  device_module_task(module_weights of, task_instance at)
+  device_module_task(lent_weights of, task_instance at)
       : weights(std::move(of)), places(std::move(at)) {}
 };
 
@@ -84,6 +85,8 @@ base::status lend_again(device_module_task& of, module_memory& memory);
 struct module_terms {
   std::uint64_t input_seed = 0;  ///< secret
   int core = -1;                 ///< on which models are called
+  bool draws_on_core = false;    ///< as module_making has it
+  step_seconds& steps;           ///< where the seconds of a preparation go
 };
 
 /// The processes of a task that is left, without its module. Those that cannot go on with another
@@ -98,7 +101,8 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     std::shared_ptr<const task> subject, module_processes left, python_zygote& zygote,
     device_context& context, module_memory& memory, const module_terms& terms);
 
-/// A task that was left is judged again. Errors as prepare_device_module()'s.
+/// A task that was left is judged again: its weights are drawn and written once more, the same
+/// ones. Errors as prepare_device_module()'s.
 base::status resume(device_module_task& of, module_processes left, python_zygote& zygote,
                     module_memory& memory, const module_terms& terms);
 

@@ -73,10 +73,10 @@ bool pytorch_device_evaluation::take_device() {
   return up || fail_host(up.error());
 }
 
-bool pytorch_device_evaluation::prepare() {
+bool pytorch_device_evaluation::prepare(drawing where) {
   stage_clock clock(state_.seconds.reference);
   used_device_ = true;
-  auto task = state_.manager->get(request_.subject);
+  auto task = state_.manager->get(request_.subject, where);
   if (!task) return fail_task(task.error());
   task_ = *task;
   return true;
@@ -98,6 +98,7 @@ bool pytorch_device_evaluation::build() {
 }
 
 bool pytorch_device_evaluation::build_kernels() {
+  const step_clock step(state_.steps, "builds: Triton kernels");
   auto built = state_.kernels->build(request_.source, task_->sheet);
   if (!built) return fail_host({base::errc::unavailable, built.error().message});
   if (built->refused)
@@ -107,15 +108,17 @@ bool pytorch_device_evaluation::build_kernels() {
 }
 
 bool pytorch_device_evaluation::build_extensions() {
-  auto file = write_module("candidate.py", request_.source);
-  if (!file) return fail_host(file.error());
-  file_.emplace(std::move(*file));
-  const auto requests = recorded_extensions(*state_.recorder, file_->path.string(), &task_->sheet,
-                                            {module_recording, module_recording});
+  step_clock step(state_.steps, "builds: which extensions it asks for");
+  const auto requests = state_.builds->requests_of(request_.source, *state_.recorder, &task_->sheet,
+                                                   {module_recording, module_recording});
   if (!requests)
     if (const auto found = finding_of_recording(requests.error())) return settle(*found);
   if (!requests) return fail_host(requests.error());
-  auto built = state_.builds->build(*requests, file_->folder.path());
+  step.next("builds: extensions");
+  auto folder = base::temp_folder::make_held("quern-module");
+  if (!folder) return fail_host(folder.error());
+  index_.emplace(std::move(*folder));
+  auto built = state_.builds->build(*requests, index_->path());
   if (base::thread_deadline::is_over())
     return settle(
         {verdict_kind::timeout, "compile", "its extensions were not built", std::nullopt});
@@ -126,6 +129,7 @@ bool pytorch_device_evaluation::build_extensions() {
 }
 
 base::status pytorch_device_evaluation::take_process(bool profiled) {
+  step_clock step(state_.steps, "start: a process");
   candidate_.reset();
   QUERN_TRY(auto* zygote, state_.manager->zygote());
   python_start how = device_start(!built_.folder.empty());
@@ -141,8 +145,9 @@ base::status pytorch_device_evaluation::take_process(bool profiled) {
   candidate_ = std::make_unique<device_module>(*zygote, std::move(child));
   if (!profiled) state_.manager->prefork();
   // Before anything of the candidate is in the process, which could keep what it is lent by.
-  const auto lent = state_.manager->memory().lend_to_candidate(*candidate_, task_->places);
-  if (!lent) return base::fail(base::errc::unavailable, "lending memory: {}", lent.error().text);
+  step.next("start: lending memory");
+  QUERN_CHECK(state_.manager->memory().lend_to_candidate(*candidate_, task_->places));
+  step.next("start: its files");
   QUERN_CHECK(put_extensions(*candidate_, built_));
   return kernels_ ? put_kernels(*candidate_, *kernels_) : base::status();
 }
@@ -166,6 +171,7 @@ bool pytorch_device_evaluation::start() {
   own_memory_.emplace([this] { return state_.manager->context().free_bytes().value_or(0); },
                       state_.manager->quiet(), moved_by_contexts);
   std::optional<process_memory::question> look(std::in_place, &*own_memory_);
+  step_clock step(state_.steps, "start: loading the module");
   candidate_checker checker(candidate_->process(), module_loading);
   const auto loaded = load_candidate();
   verdict_.sandbox = candidate_->process().layers().names();
@@ -178,11 +184,15 @@ bool pytorch_device_evaluation::start() {
     }
     return settle(f);
   }
+  step.next("start: making the model");
   const auto made =
       candidate_->child().construct(task_->making, task_->sheet, task_->weights, module_loading);
   look.reset();
   if (!within_memory()) return false;
-  return made || settle(checker.explain(made.error(), nullptr, nullptr, "load"));
+  if (!made) return settle(checker.explain(made.error(), nullptr, nullptr, "load"));
+  if (!made->drawn_elsewhere || task_->making.draws_on_core) return true;
+  candidate_.reset();
+  return prepare(drawing::on_core) && start();
 }
 
 bool pytorch_device_evaluation::within_memory() {
@@ -203,13 +213,17 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
                                       const std::string& name) {
   device_window took;
   const std::span<const module_case> window(&one, 1);
+  step_clock step(state_.steps, "checks: content");
   finding f = calls.make(window);
+  step.next("checks: the reference");
   if (f.ok()) f = calls.reference(1, false, took);
+  step.next("checks: the candidate");
   if (f.ok()) {
     const process_memory::question look(&*own_memory_);
     f = calls.candidate(1, first_call_s, took);
   }
   if (!within_memory()) return false;
+  step.next("checks: comparing");
   if (f.ok()) f = calls.compare(window, name);
   verdict_.checks.push_back({name, f.ok(), f.detail});
   return settle_call(f);
@@ -217,6 +231,7 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
 
 bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
   stage_clock clock(state_.seconds.reference);
+  step_clock step(state_.steps, "limits of hidden content, in f64");
   auto& context = state_.manager->context();
   auto& memory = state_.manager->memory();
   auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);
@@ -363,7 +378,10 @@ void pytorch_device_evaluation::run() {
       is_measured(request_, measure_))
     time();
   if (verdict_.kind == verdict_kind::ok && candidate_ && wants_evidence()) add_evidence();
-  candidate_.reset();
+  {
+    const step_clock step(state_.steps, "end: the candidate's process");
+    candidate_.reset();
+  }
   turn_.reset();
 }
 

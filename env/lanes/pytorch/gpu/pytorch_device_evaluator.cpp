@@ -29,36 +29,46 @@ base::expected<python_zygote*> module_device_manager::zygote() {
 }
 
 base::expected<device_module_task*> module_device_manager::get(
-    const std::shared_ptr<const task>& subject) {
+    const std::shared_ptr<const task>& subject, drawing where) {
   if (!tasks_) tasks_.emplace(most_device_modules);
   const std::string id = task_id(*subject);
-  if (current_ != nullptr && current_->id == id) {
+  const bool is_current = current_ != nullptr && current_->id == id;
+  if (is_current && (where == drawing::on_device || current_->making.draws_on_core)) {
     QUERN_CHECK(lend_again(*current_, memory_));
     return current_;
   }
-  auto made = change_to(id, subject);
+  auto made = change_to(id, subject, where);
   if (!made && made.error().code == base::errc::unavailable) {
     renew();  // it died: once more with fresh processes
     tasks_.emplace(most_device_modules);
-    made = change_to(id, subject);
+    made = change_to(id, subject, where);
   }
   return made;
 }
 
 base::expected<device_module_task*> module_device_manager::change_to(
-    const std::string& id, const std::shared_ptr<const task>& subject) {
+    const std::string& id, const std::shared_ptr<const task>& subject, drawing where) {
   QUERN_TRY(auto* from, zygote());
-  module_processes left = current_ != nullptr ? leave(*current_) : module_processes();
+  module_processes left;
+  if (current_ != nullptr) {
+    const step_clock step(steps_, "task: the one before is left");
+    left = leave(*current_);
+  }
   current_ = nullptr;
-  const module_terms terms{secret_, core_};
-  if (auto* known = tasks_->find(id)) {
+  const module_terms terms{secret_, core_, where == drawing::on_core, steps_};
+  auto* known = tasks_->find(id);
+  if (known != nullptr && (!terms.draws_on_core || (*known)->making.draws_on_core)) {
     QUERN_CHECK(resume(**known, std::move(left), *from, memory_, terms));
     current_ = known->get();
     return current_;
   }
   QUERN_TRY(auto made,
             prepare_device_module(subject, std::move(left), *from, *context_, memory_, terms));
-  current_ = tasks_->add(id, std::move(made)).get();
+  current_ = made.get();
+  if (known != nullptr)
+    *known = std::move(made);
+  else
+    (void)tasks_->add(id, std::move(made));
   return current_;
 }
 
@@ -104,9 +114,10 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
   QUERN_TRY(const auto processes, python_fingerprint());
   QUERN_TRY(s->children, spawner::create(s->mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
-  s->kernels = std::make_unique<candidate_kernels>(*s->children, s->options.cache_dir);
   s->recorder = std::make_unique<recording_python>(s->mode);
   s->recorder->warm_up();  // beside what follows
+  s->kernels =
+      std::make_unique<candidate_kernels>(*s->children, *s->recorder, s->options.cache_dir);
   s->sheets = std::make_unique<task_sheets>(*s->recorder);
   s->null = null_distribution::of_modules_on_gpus();
   QUERN_TRY(const auto calibrated_null,
@@ -218,6 +229,10 @@ const std::string& pytorch_device_evaluator::environment() const {
 
 double pytorch_device_evaluator::waited_for_device_s() const {
   return state_->waited_s;
+}
+
+const step_seconds& pytorch_device_evaluator::steps() const {
+  return state_->steps;
 }
 
 double pytorch_device_evaluator::ready_share() const {

@@ -12,6 +12,7 @@
 #include "env/judge/exact_request.hpp"
 #include "env/judge/staged_judge.hpp"
 #include "env/lanes/pytorch/pytorch_lane.hpp"
+#include "env/measure/step_clock.hpp"
 #include "env/verdict/verdict.hpp"
 
 namespace quern::env {
@@ -40,6 +41,8 @@ class pytorch_device_evaluator final : public staged_judge {
   [[nodiscard]] double waited_for_device_s() const override;
   /// Evaluations whose candidate's process stood ready when it was asked for, of all that asked.
   [[nodiscard]] double ready_share() const;
+  /// Where the seconds of stages() went.
+  [[nodiscard]] const step_seconds& steps() const;
 
   /// Internal (pytorch_device_state.hpp).
   struct state;

@@ -29,18 +29,22 @@ namespace quern::env {
 /// Of a candidate whose extensions are learnt, and of a call of its model.
 inline constexpr question_limits module_recording = device_limits(60);
 
+/// Where constructors draw their numbers (module_making::draws_on_core).
+enum class drawing { on_device, on_core };
+
 /// What lives on the device, and ends with this object.
 class module_device_manager {
  public:
   /// `core`: of candidates and references, which take turns: what neighbours do to it they do to
-  /// both.
+  /// both. `steps` outlives it.
   module_device_manager(std::unique_ptr<device_context> context, sandbox_mode mode, python_gpu gpu,
-                        const evaluator_options& options, int core)
+                        const evaluator_options& options, int core, step_seconds& steps)
       : context_(std::move(context)),
         mode_(mode),
         gpu_(std::move(gpu)),
         secret_(*options.input_seed),
         core_(core),
+        steps_(steps),
         memory_(*context_, secret_),
         quiet_(context_->facts().bus_id) {}
 
@@ -49,8 +53,10 @@ class module_device_manager {
   [[nodiscard]] device_quiet& quiet() { return quiet_; }
   base::expected<python_zygote*> zygote();
   /// The task with the processes of its reference, which have the memory of its calls. Of the last
-  /// few what was learnt about them is kept. Valid until the next call.
-  base::expected<device_module_task*> get(const std::shared_ptr<const task>& subject);
+  /// few what was learnt about them is kept. A task whose numbers were drawn on a core once keeps
+  /// to that. Valid until the next call.
+  base::expected<device_module_task*> get(const std::shared_ptr<const task>& subject,
+                                          drawing where = drawing::on_device);
   /// The process in which the reference of the task that get() gave last is called as this baseline
   /// (baseline_of()).
   base::expected<device_module*> baseline(baseline_choice which);
@@ -61,13 +67,15 @@ class module_device_manager {
 
  private:
   base::expected<device_module_task*> change_to(const std::string& id,
-                                                const std::shared_ptr<const task>& subject);
+                                                const std::shared_ptr<const task>& subject,
+                                                drawing where);
 
   std::unique_ptr<device_context> context_;
   sandbox_mode mode_;
   python_gpu gpu_;
   std::uint64_t secret_;
   int core_;
+  step_seconds& steps_;
   module_memory memory_;
   device_quiet quiet_;
   std::optional<python_zygote> zygote_;
@@ -85,11 +93,12 @@ struct pytorch_device_evaluator::state final : public device_owner {
   std::string environment;
   null_distribution null;
   stage_seconds seconds;
+  step_seconds steps;
   core_choice core;
   python_gpu gpu;
   std::unique_ptr<candidate_builds> builds;
-  std::unique_ptr<candidate_kernels> kernels;
   std::unique_ptr<recording_python> recorder;
+  std::unique_ptr<candidate_kernels> kernels;
   std::unique_ptr<task_sheets> sheets;
   std::unique_ptr<module_device_manager> manager;
   std::optional<device_care> care;
@@ -100,7 +109,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   void take_down() override { manager.reset(); }
   void set_up(std::unique_ptr<device_context> context) override {
     manager = std::make_unique<module_device_manager>(std::move(context), mode, gpu, options,
-                                                      core.core());
+                                                      core.core(), steps);
   }
   std::optional<std::string> try_out() override;
 };
@@ -132,7 +141,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// The device for this evaluation alone. False: it cannot be had.
   bool take_device();
   /// The task with its processes; with the device in hand.
-  bool prepare();
+  bool prepare(drawing where = drawing::on_device);
   bool fail_task(const base::error& e);
   [[nodiscard]] finding qualified(const finding& f) const override;
   /// Whether the candidate keeps to its share of the device's memory; false: the verdict stands.
@@ -170,7 +179,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   suite_policy policy_;
   std::optional<device_turn> turn_;
   device_module_task* task_ = nullptr;
-  std::optional<text_file> file_;
+  std::optional<base::temp_folder> index_;  ///< of its extensions
   candidate_extensions built_;
   std::optional<built_kernels> kernels_;
   std::unique_ptr<device_module> candidate_;

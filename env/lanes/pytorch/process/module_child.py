@@ -6,17 +6,19 @@ the message or, as `long` says, in the file for answers:
 describe   of a reference: what the module needs and gives; the answer is a sheet (module_sheet.hpp).
            describe_meta: the same of tensors without memory, so types and shapes alone
 content    of a reference: writes inputs of calls, by the module's own get_inputs under a seed
-weights    of a reference: writes parameters, buffers and other tensors of its model into file 2
+weights    of a reference: writes parameters, buffers and other tensors of its model into file 2, or into a region
 record     of a candidate, in a process of its own: which extensions it asks for when it is imported
            (extension_recorder.py). Behind that record_making: also those that the making of its model asks for.
            Behind that record_call: also those that a call of it asks for
 kernelbench_exact  of a reference and a candidate together, in a process of their own: what KernelBench's own evaluator says
            of them (kernelbench_exact.py)
-construct  makes the model as the sheet of the reference says, with the weights of file 2
+construct  makes the model as the sheet of the reference says, with those weights
 take_arguments  of a reference that only makes content: what it would know from describe
 forget     of a reference on a GPU: gives up module and model for the next task's, and says whether torch's settings are as they were
 call_as    of a reference on a GPU, in a process of its own: calls are those of another baseline than eager from now on
            (module_baselines.py)
+record_kernels  of a candidate's text, in a process that has loaded nothing and does nothing afterwards: which Triton kernels it
+           launches (triton_recorder.py); the answer has the lines of that program
 evidence   of a candidate on a GPU, in a process of its own that profiles: which kernels a call runs (module_evidence.py)
 calibrate  of a reference on a GPU: calls its model in its precision and in f64 on the inputs that are there, and says how
            large the results are and how far they are apart (module_device.scales)
@@ -51,6 +53,9 @@ from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE,
                             plain_tensors, same, tensors_of, view)
 
 
+WITHOUT_MODULE = ("record", "record_making", "record_call", "record_kernels", "kernelbench_exact")
+
+
 def recorded_input(one):
     """An argument of a sheet, as meta_model.made_input reads it."""
     if "value" in one:
@@ -78,6 +83,7 @@ class Child:
         keep_one_thread()
         self.layers, self.asked = layers, asked
         self.memory = memory or HostMemory()
+        self.regions = {}  # addresses by number
         self.begin()
         self.settings = settings_of_torch()
 
@@ -94,6 +100,7 @@ class Child:
         self.bools = []      # of the tensors among them
         self.places, self.inputs, self.outputs, self.in_f64 = [], 0, 0, False
         self.views = {}
+        self.drawn_on_core = False  # the numbers of the model's constructor
 
     # ---- commands
 
@@ -185,9 +192,10 @@ class Child:
             self.deliver(*self.last)
         self.memory.wait()
 
-    def import_region(self, *region):
+    def import_region(self, region, *memory):
         self.views, self.last = {}, None
-        return self.memory.import_region(*region)
+        self.regions[region] = self.memory.import_region(region, *memory)
+        return self.regions[region]
 
     def deliver(self, result, outputs):
         if len(result) != len(outputs):
@@ -241,11 +249,27 @@ class Child:
         """Where tensors are made that say nothing of a device: on a core as the module stands, and for `describe_meta`."""
         return self.memory.device if self.memory.is_lent and not self.without_memory else contextlib.nullcontext()
 
-    def make_model(self, name, init, seed):
-        seed_all(seed)
+    def constructed(self, of, init, asked):
+        """What the class gives. On a GPU its numbers are drawn there, which takes milliseconds where a core takes a second,
+        unless the constructor does not run so, or `asked` says on a core. Equal draws in one order are equal numbers at either
+        place, so that a model whose weights have names of its own has those of the reference, as in KernelBench."""
+        self.drawn_on_core = True
+        if self.memory.is_lent and not self.without_memory and not asked["on_core"]:
+            seed_all(asked["seed"])
+            try:
+                with self.memory.drawing():
+                    made = of(*init)
+                self.drawn_on_core = False
+                return made
+            except Exception:
+                gc.collect()  # what it has of the device's memory
+        seed_all(asked["seed"])
+        return of(*init)
+
+    def make_model(self, name, init, asked):
         if not hasattr(self.module, name):
             raise Unusable(f"the module defines no class {name}")
-        made = getattr(self.module, name)(*init)
+        made = self.constructed(getattr(self.module, name), init, asked)
         if not isinstance(made, torch.nn.Module):
             if not callable(made):
                 raise Unusable(f"{name} cannot be called")
@@ -255,8 +279,7 @@ class Child:
         return self.moved(made) if self.memory.is_lent and not self.without_memory else made
 
     def moved(self, model):
-        """To the device, as KernelBench moves a model: built on the CPU, so that both sides draw equal numbers. Tensors that
-        are neither parameters nor buffers go, too."""
+        """To the device, as KernelBench moves a model. Tensors that are neither parameters nor buffers go, too."""
         model = model.to(self.memory.device)
         for path, value in list(plain_tensors(model)):
             *parents, name = path.split(".")
@@ -273,7 +296,7 @@ class Child:
         seed_all(seed)
         init = list(module.get_init_inputs()) if hasattr(module, "get_init_inputs") else []
         sheet = {"init": literal(init)}
-        self.model = self.make_model("Model", init, seed)
+        self.model = self.make_model("Model", init, asked)
         inputs = self.made_inputs(seed + 1)
         self.arguments, self.bools, sheet["inputs"] = [], [], []
         for value in inputs:
@@ -285,6 +308,7 @@ class Child:
             else:
                 self.arguments.append((value,))
                 sheet["inputs"].append({"value": literal(value)})
+        sheet["drawn_on_core"] = self.drawn_on_core
         sheet["weights"] = []
         if isinstance(self.model, torch.nn.Module):
             for kind, name, value in tensors_of(self.model):
@@ -363,13 +387,20 @@ class Child:
         self.memory.wait()
         return {}
 
+    def weight_view(self, asked, place, number, shape, as_bool):
+        """A tensor over weights that the evaluator keeps: in a region of the device, or in file 2."""
+        if "region" in asked:
+            return self.memory.view(self.regions[asked["region"]] + place, number, shape, as_bool)
+        return view(asked["address"] + place, number, shape, as_bool)
+
     def weights(self, asked):
-        """Writes each tensor of the model at its offset of file 2, whose address the evaluator was told."""
+        """Writes each tensor of the model at its offset."""
         if self.state is not None:
             self.state.restore()
         for place, (_, _, value) in zip(asked["offsets"], tensors_of(self.model), strict=True):
             number, as_bool = element_type(value)
-            view(asked["address"] + place, number, tuple(value.shape), as_bool).copy_(value)
+            self.weight_view(asked, place, number, tuple(value.shape), as_bool).copy_(value)
+        self.memory.wait()
         self.memory.give_back()
         return {}
 
@@ -426,27 +457,32 @@ class Child:
         self.take_arguments(asked)
         init = ast.literal_eval(asked["init"])
         name = next(name for name in self.asked["classes"] if hasattr(self.module, name))
-        self.model = self.make_model(name, init, asked["seed"])
-        taken = 0
+        self.model = self.make_model(name, init, asked)
+        taken, others = 0, 0
         if isinstance(self.model, torch.nn.Module):
-            taken = self.take_weights(asked)
+            taken, others = self.take_weights(asked)
         self.repeat_by(asked["restores"], asked["reseeds"])
-        return {"weights_taken": taken, "class": name}
+        self.memory.wait()
+        # Those others are not what the reference drew, which drew on the device.
+        elsewhere = others > 0 and self.memory.is_lent and self.drawn_on_core and not asked["on_core"]
+        return {"weights_taken": taken, "class": name, "drawn_elsewhere": elsewhere}
 
     def take_weights(self, asked):
-        """By name and shape; what has another name stays as the constructor drew it, in KernelBench's order."""
+        """By name and shape; what has another name stays as the constructor drew it, in KernelBench's order. (Those taken, the
+        others.)"""
         given = {}
         for place, one in zip(asked["offsets"], asked["weights"], strict=True):
             given[one["kind"], one["name"]] = (place, one)
-        taken = 0
+        taken, others = 0, 0
         with torch.no_grad():
             for kind, name, value in tensors_of(self.model):
                 place, one = given.get((kind, name), (None, None))
                 if place is None or one["shape"] != list(value.shape):
+                    others += 1
                     continue
-                value.copy_(view(asked["address"] + place, NAMES.index(one["type"]), tuple(one["shape"]), one["bool"]))
+                value.copy_(self.weight_view(asked, place, NAMES.index(one["type"]), tuple(one["shape"]), one["bool"]))
                 taken += 1
-        return taken
+        return taken, others
 
     def record(self, asked):
         with open(asked["path"], encoding="utf-8") as file:
@@ -472,6 +508,10 @@ class Child:
         one = self.recording
         return {"requests": one.requests, "end": one.end, "text": one.text, "asks_later": one.asks_later()}
 
+    def record_kernels(self, asked):
+        import triton_recorder
+        return {"lines": "\n".join(triton_recorder.answers(asked["job"]))}
+
     def kernelbench_exact(self, asked):
         self.install_extensions()
         return kernelbench_exact.run(asked, self.memory.device)
@@ -483,9 +523,9 @@ class Child:
         question = {"describe": self.describe, "describe_meta": self.describe_meta, "content": self.content, "weights": self.weights,
                     "construct": self.construct, "take_arguments": self.take_arguments, "forget": self.forget, "calibrate": self.calibrate,
                     "call_as": self.call_as, "record": self.record, "record_making": self.record_making, "record_call": self.record_call,
-                    "evidence": lambda _: module_evidence.evidence(self),
+                    "record_kernels": self.record_kernels, "evidence": lambda _: module_evidence.evidence(self),
                     "kernelbench_exact": self.kernelbench_exact}[asked["ask"]]
-        if self.module is None and asked["ask"] not in ("record", "record_making", "record_call", "kernelbench_exact"):
+        if self.module is None and asked["ask"] not in WITHOUT_MODULE:
             raise Unusable("a question before a module")
         answer = json.dumps(question(asked) | {"layers": self.layers}, allow_nan=False).encode()
         if len(answer) > room:

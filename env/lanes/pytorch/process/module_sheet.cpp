@@ -116,6 +116,7 @@ base::expected<module_sheet> parse_module_sheet(std::string_view text) {
   QUERN_TRY(sheet.draws, base::get<bool>(json, "draws"));
   QUERN_TRY(sheet.repeats, base::get<bool>(json, "repeats"));
   QUERN_TRY(sheet.is_constant, base::get<bool>(json, "constant"));
+  QUERN_TRY(sheet.drawn_on_core, base::get<bool>(json, "drawn_on_core"));
   return sheet;
 }
 

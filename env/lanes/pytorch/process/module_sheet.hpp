@@ -49,6 +49,8 @@ struct module_sheet {
   bool draws = false;        ///< random numbers of forward decide the result
   bool repeats = true;       ///< with equal state, numbers and inputs it gives an equal result
   bool is_constant = false;  ///< every output has one value everywhere
+  /// Of a model on a GPU: its constructor, which does not run there, drew its numbers on a core.
+  bool drawn_on_core = false;
 };
 
 /// Longest sheet; most arguments and outputs together are runner::max_tensors.

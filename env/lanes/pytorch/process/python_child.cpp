@@ -7,7 +7,7 @@
 namespace quern::env {
 namespace {
 
-constexpr std::size_t weight_alignment = 64;
+constexpr std::uint64_t weight_alignment = 64;
 
 runner_failure forged_answer(std::string text) {
   runner_failure failure;
@@ -25,16 +25,20 @@ runner_failure too_long_question(std::size_t bytes, std::size_t room) {
 
 }  // namespace
 
-base::expected<module_weights> make_weights(const module_sheet& sheet, memory_use use) {
+base::expected<lent_weights> places_of_weights(const module_sheet& sheet, std::int32_t region) {
   QUERN_TRY(const auto layouts, weight_layouts(sheet));
-  std::vector<std::uint64_t> offsets;
-  std::size_t end = 0;
+  lent_weights places{region, {}, 0};
   for (const tensor_layout& layout : layouts) {
-    offsets.push_back(end);
-    end += round_up(static_cast<std::size_t>(layout.bytes), weight_alignment);
+    places.offsets.push_back(places.bytes);
+    places.bytes += round_up(static_cast<std::uint64_t>(layout.bytes), weight_alignment);
   }
-  QUERN_TRY(auto file, memory_file::create(use, std::max<std::size_t>(end, 1)));
-  return module_weights{std::move(file), std::move(offsets)};
+  return places;
+}
+
+base::expected<module_weights> make_weights(const module_sheet& sheet, memory_use use) {
+  QUERN_TRY(auto places, places_of_weights(sheet, 0));
+  QUERN_TRY(auto file, memory_file::create(use, std::max<std::uint64_t>(places.bytes, 1)));
+  return module_weights{std::move(file), std::move(places.offsets)};
 }
 
 answered<std::uint64_t> python_child::map(const memory_file& file, python_file as,
@@ -68,6 +72,17 @@ answered<std::string> python_child::record_making(const std::string& init, quest
 
 answered<std::string> python_child::record_call(const base::json& inputs, question_limits limits) {
   return ask({{"ask", "record_call"}, {"inputs", inputs}}, limits);
+}
+
+answered<std::string> python_child::record_kernels(const base::json& job, question_limits limits) {
+  if (const auto opened = open(limits); !opened) return tl::make_unexpected(opened.error());
+  const auto answer = ask({{"ask", "record_kernels"}, {"job", job}}, limits);
+  if (!answer) return answer;
+  const auto json = base::parse_json(*answer, 16);
+  if (!json) return tl::make_unexpected(forged_answer(json.error().message));
+  auto lines = base::get<std::string>(*json, "lines");
+  if (!lines) return tl::make_unexpected(forged_answer(lines.error().message));
+  return std::move(*lines);
 }
 
 answered<std::string> python_child::kernelbench_exact(const base::json& question,
@@ -108,12 +123,20 @@ answered<std::string> python_child::ask(const base::json& question, question_lim
 }
 
 answered<std::string> python_child::describe(const module_making& how, question_limits limits) {
-  return ask({{"ask", "describe"}, {"precision", how.precision}, {"seed", how.seed}}, limits);
+  return ask({{"ask", "describe"},
+              {"precision", how.precision},
+              {"seed", how.seed},
+              {"on_core", how.draws_on_core}},
+             limits);
 }
 
 answered<std::string> python_child::describe_without_values(const module_making& how,
                                                             question_limits limits) {
-  return ask({{"ask", "describe_meta"}, {"precision", how.precision}, {"seed", how.seed}}, limits);
+  return ask({{"ask", "describe_meta"},
+              {"precision", how.precision},
+              {"seed", how.seed},
+              {"on_core", true}},
+             limits);
 }
 
 answered<std::string> python_child::content(std::int64_t first,
@@ -148,22 +171,52 @@ answered<bool> python_child::forget(question_limits limits) {
   return json && json->value("as_before", false);
 }
 
-answered<std::string> python_child::construct(const module_making& how, const module_sheet& sheet,
-                                              const module_weights& weights,
-                                              question_limits limits) {
+answered<std::string> python_child::write_weights(const lent_weights& to, question_limits limits) {
+  return ask({{"ask", "weights"}, {"region", to.region}, {"offsets", to.offsets}}, limits);
+}
+
+answered<made_model> python_child::construct(const module_making& how, const module_sheet& sheet,
+                                             const module_weights& weights,
+                                             question_limits limits) {
   const auto address = map(weights.file, python_file::weights, limits);
   if (!address) return tl::make_unexpected(address.error());
-  return ask({{"ask", "construct"},
-              {"precision", how.precision},
-              {"seed", how.seed},
-              {"init", sheet.init},
-              {"inputs", arguments_json(sheet)},
-              {"restores", sheet.keeps_state},
-              {"reseeds", sheet.draws},
-              {"weights", weights_json(sheet)},
-              {"address", *address},
-              {"offsets", weights.offsets}},
-             limits);
+  return construct_from(how, sheet, {{"address", *address}, {"offsets", weights.offsets}}, limits);
+}
+
+answered<made_model> python_child::construct(const module_making& how, const module_sheet& sheet,
+                                             const lent_weights& weights, question_limits limits) {
+  return construct_from(how, sheet, {{"region", weights.region}, {"offsets", weights.offsets}},
+                        limits);
+}
+
+answered<made_model> python_child::construct_again(const module_making& how,
+                                                   const module_sheet& sheet,
+                                                   question_limits limits) {
+  const auto none = base::json::array();
+  return construct_from(how, sheet, {{"address", 0}, {"offsets", none}, {"weights", none}}, limits);
+}
+
+answered<made_model> python_child::construct_from(const module_making& how,
+                                                  const module_sheet& sheet,
+                                                  const base::json& weights,
+                                                  question_limits limits) {
+  base::json question{{"ask", "construct"},
+                      {"precision", how.precision},
+                      {"seed", how.seed},
+                      {"on_core", how.draws_on_core},
+                      {"init", sheet.init},
+                      {"inputs", arguments_json(sheet)},
+                      {"restores", sheet.keeps_state},
+                      {"reseeds", sheet.draws},
+                      {"weights", weights_json(sheet)}};
+  question.update(weights);
+  const auto answer = ask(question, limits);
+  if (!answer) return tl::make_unexpected(answer.error());
+  const auto json = base::parse_json(*answer, 16);
+  const auto elsewhere = json ? base::get<bool>(*json, "drawn_elsewhere")
+                              : base::expected<bool>(tl::make_unexpected(json.error()));
+  if (!elsewhere) return tl::make_unexpected(forged_answer(elsewhere.error().message));
+  return made_model{*elsewhere};
 }
 
 answered<std::string> python_child::call_as(std::string_view baseline, int calls,

@@ -25,10 +25,27 @@ struct module_weights {
   std::vector<std::uint64_t> offsets;  ///< of each of module_sheet::weights
 };
 
+/// Where weights lie in a region of device memory that processes of its task are lent.
+struct lent_weights {
+  std::int32_t region = 0;
+  std::vector<std::uint64_t> offsets;  ///< of each of module_sheet::weights
+  std::uint64_t bytes = 0;
+};
+
 /// How models of a task are made.
 struct module_making {
   std::string precision = "fp32";  ///< fp32, fp16 or bf16: of floating inputs and weights
   std::uint64_t seed = 0;          ///< of the constructor's random numbers, below 2^63
+  /// Of models on a GPU: constructors draw their numbers on a core all the same, which takes
+  /// longer. Numbers of the two places differ.
+  bool draws_on_core = false;
+};
+
+/// What a process says of a model that it made.
+struct made_model {
+  /// It has weights that the reference has not, and drew them on a core, since its constructor does
+  /// not run on the device: the reference must draw there, too (module_making::draws_on_core).
+  bool drawn_elsewhere = false;
 };
 
 /// Ends with this object. One thread. Answers fail as those of runner_link do; `limits` are for one
@@ -69,9 +86,15 @@ class python_child {
                                 std::string_view family, question_limits limits);
   /// Of a reference: puts the tensors of its model into `to`.
   answered<std::string> write_weights(const module_weights& to, question_limits limits);
+  answered<std::string> write_weights(const lent_weights& to, question_limits limits);
   /// Makes its model as the reference's sheet says.
-  answered<std::string> construct(const module_making& how, const module_sheet& sheet,
-                                  const module_weights& weights, question_limits limits);
+  answered<made_model> construct(const module_making& how, const module_sheet& sheet,
+                                 const module_weights& weights, question_limits limits);
+  answered<made_model> construct(const module_making& how, const module_sheet& sheet,
+                                 const lent_weights& weights, question_limits limits);
+  /// Of a reference: makes its model as describe() does, with the numbers that it draws.
+  answered<made_model> construct_again(const module_making& how, const module_sheet& sheet,
+                                       question_limits limits);
   /// Of a reference that only makes content: what describe() would have told it.
   answered<std::string> take_arguments(const module_making& how, const module_sheet& sheet,
                                        question_limits limits);
@@ -94,6 +117,9 @@ class python_child {
   /// Behind that: calls the model. `inputs`: of arguments_json(), or null: by get_inputs of the
   /// module, if it has that.
   answered<std::string> record_call(const base::json& inputs, question_limits limits);
+  /// In a process that has loaded nothing and is ended then: which Triton kernels a text launches.
+  /// `job`: of triton_recorder.py; the text has one of its lines in each line.
+  answered<std::string> record_kernels(const base::json& job, question_limits limits);
   /// In a process that has loaded nothing: KernelBench's own evaluation of a reference and a
   /// candidate, which share the process. `question`: of exact_question(); the text is for
   /// parse_exact_answer().
@@ -108,6 +134,9 @@ class python_child {
   /// Maps the file for reading, or for writing: where it lies there.
   answered<std::uint64_t> map(const memory_file& file, python_file as, question_limits limits);
   answered<std::string> ask(const base::json& question, question_limits limits);
+  /// `weights`: the keys that say which and where.
+  answered<made_model> construct_from(const module_making& how, const module_sheet& sheet,
+                                      const base::json& weights, question_limits limits);
 
   base::killed_at_end process_;
   runner_link link_;
@@ -119,5 +148,7 @@ class python_child {
 
 /// Memory for the weights of a model, still zero; written by a reference, read by candidates.
 base::expected<module_weights> make_weights(const module_sheet& sheet, memory_use use);
+/// Where they lie in a region of a device. Errors as weight_layouts().
+base::expected<lent_weights> places_of_weights(const module_sheet& sheet, std::int32_t region);
 
 }  // namespace quern::env

@@ -101,9 +101,12 @@ def warm_up(torch):
 
 
 def warm_up_without_memory(torch):
-    """What a first operator on tensors without memory costs: torch imports some 900 modules then, which take seconds."""
+    """What a first operator on tensors without memory costs: torch imports some 900 modules then, which take seconds. And what
+    learns a candidate's Triton kernels."""
     with torch.device("meta"):
         torch.nn.functional.linear(torch.rand(2, 4), torch.rand(4, 4))
+    if "triton" in sys.modules:
+        import triton_recorder  # noqa: F401
 
 
 def import_more():

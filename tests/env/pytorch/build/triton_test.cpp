@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/json.hpp"
 #include "env/lanes/pytorch/build/triton_builder.hpp"
+#include "env/lanes/pytorch/recording_python.hpp"
 #include "env/sandbox/child.hpp"
 #include "support/test.hpp"
 
@@ -100,6 +101,39 @@ constexpr const char* triton_forward = R"(
 )";
 
 }  // namespace
+
+TEST_CASE("a child of a warm Python learns the same kernels as a process of its own") {
+  triton_workshop* with = triton_shared();
+  if (with == nullptr) return;
+  env::recording_python python(env::sandbox_mode::best_effort);
+  const auto learnt_warm = [&](const std::string& text) {
+    auto child = python.fork({});
+    REQUIRE_MESSAGE(child.has_value(), (child ? "" : child.error().message));
+    const auto job = env::triton_recorder_job(
+        text, "[3.5]", R"([{"shape": [64, 32], "dtype": "float32"}, {"value": 2}])");
+    REQUIRE(job.has_value());
+    const auto lines = child->record_kernels(*job, {60, 120});
+    REQUIRE_MESSAGE(lines.has_value(), (lines ? "" : lines.error().text));
+    python.end(*child);
+    const auto recording = env::parse_triton_recording(*lines);
+    REQUIRE_MESSAGE(recording.has_value(), (recording ? "" : recording.error().message));
+    return *recording;
+  };
+  const std::string head = triton_head;
+  for (const std::string& text :
+       {head + triton_forward, head + "    def forward(self, x, times):\n        return x\n",
+        head + "    def forward(self, x, times):\n        raise ValueError('no')\n"}) {
+    const auto warm = learnt_warm(text);
+    const auto own = learnt(*with, text);
+    CHECK(warm.reason == own.reason);
+    CHECK(warm.notes == own.notes);
+    REQUIRE(warm.kernels.size() == own.kernels.size());
+    for (std::size_t i = 0; i < warm.kernels.size(); ++i) {
+      CHECK(with->builder->key_of(warm.kernels[i]) == with->builder->key_of(own.kernels[i]));
+      CHECK(warm.kernels[i].launch_key == own.kernels[i].launch_key);
+    }
+  }
+}
 
 TEST_CASE("kernels of a candidate are learnt and become machine code for sm_90") {
   triton_workshop* with = triton_shared();

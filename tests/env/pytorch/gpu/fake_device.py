@@ -1,4 +1,5 @@
 """In the place of module_device.py, for tests: a device whose memory is the host's (fake_device.cpp)."""
+import contextlib
 import ctypes
 
 import torch
@@ -23,6 +24,16 @@ class DeviceMemory(module_device_of_gpus.DeviceMemory):
         if self.library.quern_window_open(0, 0, ctypes.byref(self.window), problem, 400):
             raise OSError(problem.value.decode())
         self.scratch = torch.zeros(64)
+
+    @contextlib.contextmanager
+    def drawing(self):
+        """As a GPU does: other numbers than a core draws, the same each time."""
+        torch.manual_seed(torch.initial_seed() ^ 1)
+        torch.is_drawing = True
+        try:
+            yield
+        finally:
+            del torch.is_drawing
 
     def capture(self, work):
         if getattr(torch, "refuses_graphs", False):

@@ -38,8 +38,9 @@ inline pytorch_device_evaluator::state* device_that_is_none() {
   REQUIRE(children);
   s.children = std::move(*children);
   s.builds = std::make_unique<candidate_builds>(*s.children, std::filesystem::path());
-  s.kernels = std::make_unique<candidate_kernels>(*s.children, std::filesystem::path());
   s.recorder = std::make_unique<recording_python>(s.mode);
+  s.kernels =
+      std::make_unique<candidate_kernels>(*s.children, *s.recorder, std::filesystem::path());
   s.sheets = std::make_unique<task_sheets>(*s.recorder);
   s.null = null_distribution::of_modules_on_gpus();
   s.gpu.library = program_dir() / "libquern_fake_device.so";

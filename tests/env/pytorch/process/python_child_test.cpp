@@ -324,7 +324,7 @@ TEST_CASE_FIXTURE(modules_fixture, "a fault is told with its signal, and the nex
 
 TEST_CASE("a sheet that breaks a bound is refused") {
   const std::string good =
-      R"({"init":"[]","inputs":[{"type":"f32","bool":false,"shape":[2]}],"weights":[],"outputs":[{"type":"f32","bool":false,"shape":[2],"contiguous":true}],"tuple":false,"keeps_state":false,"draws":false,"repeats":true,"constant":false})";
+      R"({"init":"[]","inputs":[{"type":"f32","bool":false,"shape":[2]}],"weights":[],"outputs":[{"type":"f32","bool":false,"shape":[2],"contiguous":true}],"tuple":false,"keeps_state":false,"draws":false,"repeats":true,"constant":false,"drawn_on_core":false})";
   REQUIRE(parse_module_sheet(good));
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;

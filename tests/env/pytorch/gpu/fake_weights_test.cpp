@@ -1,0 +1,109 @@
+// Weights of models on a GPU: where constructors draw them, and how candidates get those of the
+// reference. On a device that is none, which draws other numbers than a core does.
+#include "tests/env/pytorch/gpu/fake_fixture.hpp"
+
+using namespace quern;
+using namespace quern::env;
+using namespace quern::test;
+using namespace quern::test::modules;
+
+namespace {
+
+/// The layered reference as a candidate whose weights have names of its own, so that it must have
+/// drawn the numbers of the reference. `first`: at the beginning of its constructor.
+std::string with_own_names(const std::string& first = {}) {
+  std::string text = candidate("torch.relu(self.inner(x)) * self.factors * factor + self.offset",
+                               "import module_child");
+  const auto put = [&](const std::string& from, const std::string& to) {
+    const auto at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+  };
+  put("super().__init__()\n", "super().__init__()\n" + first);
+  put("self.linear = ", "self.inner = ");
+  put("register_buffer(\"scale\"", "register_buffer(\"factors\"");
+  put("self.shift = ", "self.offset = ");
+  return text;
+}
+
+/// As one that has no tensors of the device, or wants them in numpy.
+const char* const not_on_a_device =
+    "        if hasattr(torch, 'is_drawing'):\n            raise TypeError('not on a device')\n";
+
+/// Another task each time: where its numbers are drawn stays with a task.
+std::shared_ptr<const task> fresh_task(const std::string& name, std::string reference = layered) {
+  return task_of(std::move(reference) + "\n# " + name + "\n");
+}
+
+bool draws_on_core(const std::shared_ptr<const task>& of) {
+  const auto made = device_that_is_none()->manager->get(of);
+  REQUIRE(made);
+  return (*made)->making.draws_on_core;
+}
+
+}  // namespace
+
+TEST_CASE("weights with names of their own are those of the reference, drawn in the same order") {
+  if (device_that_is_none() == nullptr) return;
+  const auto of = fresh_task("own names");
+  const verdict v = judged_by_fake(with_own_names(), false, of);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");
+  CHECK_FALSE(draws_on_core(of));
+  // Other draws before them are other numbers.
+  const verdict other = judged_by_fake(with_own_names("        torch.rand(3)\n"), false, of);
+  CHECK(name_of(other.kind) == "wrong_value");
+}
+
+TEST_CASE("a constructor that does not run on the device has the reference draw on a core, too") {
+  if (device_that_is_none() == nullptr) return;
+  const auto of = fresh_task("not on a device");
+  // With the names of the reference it takes all of its weights, wherever they were drawn.
+  std::string same_names = candidate(honest);
+  same_names.insert(same_names.find("super().__init__()\n") + 19, not_on_a_device);
+  CHECK(name_of(judged_by_fake(same_names, false, of).kind) == "ok");
+  CHECK_FALSE(draws_on_core(of));
+  const verdict v = judged_by_fake(with_own_names(not_on_a_device), false, of);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");
+  CHECK(draws_on_core(of));
+  // Whoever comes next to the task draws there, too.
+  CHECK(name_of(judged_by_fake(with_own_names(), false, of).kind) == "ok");
+
+  // The control: where a process keeps to itself that it drew elsewhere, its numbers are others.
+  const std::string silent =
+      "taken = module_child.Child.take_weights\n"
+      "module_child.Child.take_weights = lambda self, asked: (taken(self, asked)[0], 0)\n";
+  std::string keeps_it = with_own_names(not_on_a_device);
+  keeps_it.insert(keeps_it.find("\nclass ModelNew(") + 1, silent);
+  CHECK(name_of(judged_by_fake(keeps_it, false, fresh_task("silent")).kind) == "wrong_value");
+}
+
+TEST_CASE("a reference whose constructor does not run on the device draws on a core") {
+  if (device_that_is_none() == nullptr) return;
+  std::string reference = layered;
+  reference.insert(reference.find("super().__init__()\n") + 19, not_on_a_device);
+  const auto of = fresh_task("reference", reference);
+  const verdict v = judged_by_fake(with_own_names(), false, of);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");
+  CHECK(draws_on_core(of));
+}
+
+TEST_CASE("a candidate that writes over the weights that it was lent harms nobody behind it") {
+  if (device_that_is_none() == nullptr) return;
+  const auto of = fresh_task("written over");
+  const std::string writes =
+      "        import ctypes, gc\n"
+      "        lent = [one.regions[2] for one in gc.get_objects() if type(one) is "
+      "module_child.Child]\n"
+      "        ctypes.memset(lent[0], 0, 1 << 12)\n";
+  const verdict v = judged_by_fake(candidate(honest, "import module_child", writes), false, of);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");  // its own model had them by then
+  CHECK(name_of(judged_by_fake(candidate(honest), false, of).kind) == "ok");
+  // A task that is judged again has its weights again.
+  CHECK(name_of(judged_by_fake(candidate(honest), false, fresh_task("between")).kind) == "ok");
+  CHECK(name_of(judged_by_fake(candidate(honest), false, of).kind) == "ok");
+  CHECK(name_of(judged_by_fake(with_own_names(), false, of).kind) == "ok");
+}
