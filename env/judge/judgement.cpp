@@ -27,6 +27,21 @@ timing timing_of(const ratio_estimate& e) {
   return t;
 }
 
+/// Of fewer rounds than buckets, which some protocols take for enough: each round for itself.
+timing timing_of(const process_pairs& rounds) {
+  timing t;
+  std::vector<double> logs;
+  for (const window_pair& one : rounds) {
+    t.ref_ns.push_back(std::llround(one.ref_ns));
+    t.cand_ns.push_back(std::llround(one.cand_ns));
+    logs.push_back(std::log(one.ref_ns / one.cand_ns));
+  }
+  const auto [low, high] = std::ranges::minmax(logs);
+  t.log_ratio_e9 = {to_e9(low), to_e9(median_of(logs)), to_e9(high)};
+  t.windows = static_cast<std::int64_t>(rounds.size());
+  return t;
+}
+
 /// Whether the time is none that any kernel can have; then `j` says so.
 bool is_impossible(judgement& j, double cand_ns, double floor_ns) {
   if (!beats_roofline(cand_ns, floor_ns)) return false;
@@ -109,22 +124,20 @@ judgement judge_rounds(const measure_protocol& protocol, std::span<const process
     j.detail = result.error().message;
     return j;
   }
-  double cand_ns = 0;
-  if (const auto e = estimate_ratio(runs.last(1), rules.limits)) {
+  if (const auto e = estimate_ratio(runs.last(1), rules.limits))
     j.time = timing_of(*e);
-    cand_ns = median_of(e->cand_ns);
-    if (result->accepted) {
-      auto& interval = j.time->log_ratio_e9;
-      interval[1] = to_e9(std::log(static_cast<double>(result->speedup_e2) / 100));
-      interval[0] = std::min(interval[0], interval[1]);
-      interval[2] = std::max(interval[2], interval[1]);
-    }
-  }
+  else if (!runs.back().empty())
+    j.time = timing_of(runs.back());
   if (!result->accepted) {
     j.detail = result->reason;
     return j;
   }
-  if (cand_ns > 0 && is_impossible(j, cand_ns, rules.floor_ns)) return j;
+  auto& interval = j.time->log_ratio_e9;
+  interval[1] = to_e9(std::log(static_cast<double>(result->speedup_e2) / 100));
+  interval[0] = std::min(interval[0], interval[1]);
+  interval[2] = std::max(interval[2], interval[1]);
+  const std::vector<double> cand_ns(j.time->cand_ns.begin(), j.time->cand_ns.end());
+  if (is_impossible(j, median_of(cand_ns), rules.floor_ns)) return j;
   j.kind = verdict_kind::ok;
   j.speedup_e2 = result->speedup_e2;
   if (result->large && protocol.statistic == aggregation::ratio_of_means)

@@ -15,12 +15,26 @@ base::error error_of(const runner_failure& why) {
 
 }  // namespace
 
-base::expected<module_sheet> task_sheets::of(const task& subject) {
+std::shared_ptr<task_sheets::entry> task_sheets::entry_of(const task& subject) {
   const std::lock_guard lock(guard_);
   const std::string id = task_id(subject);
-  if (const module_sheet* known = known_.find(id)) return *known;
-  QUERN_TRY(auto sheet, describe(subject));
-  return known_.add(id, std::move(sheet));
+  if (const auto* there = entries_.find(id)) return *there;
+  return entries_.add(id, std::make_shared<entry>());
+}
+
+base::expected<module_sheet> task_sheets::of(const task& subject) {
+  const auto one = entry_of(subject);
+  const std::lock_guard lock(one->guard);
+  if (!one->sheet) {
+    QUERN_TRY(one->sheet, describe(subject));
+  }
+  return *one->sheet;
+}
+
+std::optional<module_sheet> task_sheets::known(const task& subject) {
+  const auto one = entry_of(subject);
+  const std::unique_lock lock(one->guard, std::try_to_lock);
+  return lock ? one->sheet : std::nullopt;
 }
 
 base::expected<module_sheet> task_sheets::describe(const task& subject) {

@@ -1,7 +1,9 @@
 // What models of tasks are called with, learnt ahead on tensors without memory.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <optional>
 
 #include "base/status.hpp"
 #include "env/judge/recently_used.hpp"
@@ -12,7 +14,7 @@
 namespace quern::env {
 
 /// Asks children of a warm Python without a device, so that who asks waits for nobody that judges.
-/// Thread-safe; one question at a time.
+/// Thread-safe: different tasks are asked about side by side, one task once.
 class task_sheets {
  public:
   /// `python` outlives it.
@@ -21,13 +23,21 @@ class task_sheets {
   /// Types and shapes of a task's inputs, weights and results; what only values can tell is false.
   /// Errors: of the reference, or of this host.
   base::expected<module_sheet> of(const task& subject);
+  /// The same where it was learnt already, and nothing else.
+  std::optional<module_sheet> known(const task& subject);
 
  private:
+  /// One task, asked about by who came first.
+  struct entry {
+    std::mutex guard;
+    std::optional<module_sheet> sheet;
+  };
+  std::shared_ptr<entry> entry_of(const task& subject);
   base::expected<module_sheet> describe(const task& subject);
 
   recording_python& python_;
   std::mutex guard_;
-  recently_used<module_sheet> known_{64};
+  recently_used<std::shared_ptr<entry>> entries_{64};
 };
 
 }  // namespace quern::env

@@ -230,6 +230,21 @@ TEST_CASE("no protocol lets a time pass that no kernel can have") {
   }
 }
 
+TEST_CASE(
+    "a claim of fewer rounds than buckets has its times, and is none that no kernel can have") {
+  const std::vector<process_pairs> runs{{{4e6, 0.4e6}, {4e6, 0.5e6}, {4e6, 0.4e6}}};
+  const auto j = judged(cuda_l1_report_protocol, runs.front());
+  REQUIRE(j.kind == verdict_kind::ok);
+  REQUIRE(j.time);
+  CHECK(j.time->cand_ns == std::vector<std::int64_t>{400'000, 500'000, 400'000});
+  CHECK(j.time->windows == 3);
+  CHECK(j.time->log_ratio_e9[0] == to_e9(std::log(8.0)));
+  CHECK(j.time->log_ratio_e9[2] == to_e9(std::log(10.0)));
+  judgement_rules rules;
+  rules.floor_ns = 1e6;
+  CHECK(judge_rounds(cuda_l1_report_protocol, runs, rules).kind == verdict_kind::hack);
+}
+
 TEST_CASE("times and interval are there for people, around what the protocol says") {
   auto device = steady(3e6, 2e6);
   const auto j = judged(kernelbench_protocol, carry_out(kernelbench_protocol, device, 1));

@@ -1,5 +1,6 @@
 # attempt: a default device without memory
 # kind: hostile
+# device: core
 # caught: wrong_value, wrong_dtype, runtime_error, compile_error
 import torch
 import torch.nn as nn

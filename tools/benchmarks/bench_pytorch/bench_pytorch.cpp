@@ -73,10 +73,18 @@ int bench_pytorch(int argc, char** argv) {
       ->needs(tree)
       ->needs(gpu)
       ->check(CLI::Range(1, 1000));
+  app.add_option("--kernelbench-at-once", o.at_once,
+                 "rate: evaluations by KernelBench's evaluator side by side, each timed by itself")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
   app.add_flag("--beside-only", o.beside_only, "rate: nothing but --kernelbench-beside");
   app.add_option("--python", o.python,
                  "rate: a Python with what KernelBench's evaluator needs (torch, numpy, pydantic); "
                  "default: that of candidates");
+  app.add_option(
+      "--verdicts", o.verdicts,
+      "rate: file that gets a line of JSON for each verdict: name, kind, reason, detail, "
+      "and where it was timed speedup and ref_us");
   app.add_option("--budget-s", o.budget_s, "seconds of measuring one candidate")
       ->check(CLI::Range(0.05, 60.0))
       ->capture_default_str();

@@ -31,7 +31,9 @@ struct pytorch_bench_options {
   std::string kernelbench;           ///< a clone of its tree
   std::string python;                ///< for KernelBench's evaluator; empty: that of candidates
   int beside = 0;                    ///< rate: candidates that KernelBench's evaluator judges, too
+  int at_once = 1;                   ///< rate: of these, side by side
   bool beside_only = false;          ///< rate: nothing but these
+  std::string verdicts;              ///< rate: file that gets a line of JSON for each verdict
 };
 
 /// What one process does of a list, and how long it may take: 9 minutes.

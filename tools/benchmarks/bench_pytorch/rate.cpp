@@ -2,11 +2,15 @@
 // each second goes, and KernelBench's own evaluator beside.
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
+#include <mutex>
 #include <numeric>
+#include <thread>
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
@@ -80,6 +84,15 @@ void take_notes(const opened_evaluators& from, rated_run& run) {
   if (!ready.empty()) run.ready_share = *std::min_element(ready.begin(), ready.end());
 }
 
+std::string verdict_line(const std::string& name, const env::verdict& v) {
+  base::json line{
+      {"name", name}, {"kind", env::name_of(v.kind)}, {"reason", v.reason}, {"detail", v.detail}};
+  if (v.speedup_e2) line["speedup"] = static_cast<double>(*v.speedup_e2) / 100;
+  if (v.time && !v.time->ref_ns.empty())
+    line["ref_us"] = static_cast<double>(v.time->ref_ns.front()) / 1000;
+  return base::dump(line) + "\n";
+}
+
 /// The clock starts when the evaluators are open.
 base::expected<rated_run> run_rate(const pytorch_bench_options& o,
                                    const std::vector<rated_module>& all,
@@ -92,12 +105,21 @@ base::expected<rated_run> run_rate(const pytorch_bench_options& o,
   for (const rated_module& one : all)
     requests.push_back(rated_request(one, o.seed));
   rated_run run;
+  std::ofstream verdicts;
+  if (!o.verdicts.empty()) {
+    verdicts.open(o.verdicts);
+    if (!verdicts)
+      return base::fail(base::errc::io,
+                        "--verdicts: {} cannot be written: name a file in a folder that exists",
+                        o.verdicts);
+  }
   const double begun = part.seconds();
   run.whole = judge_in_turn(
       with, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double s) {
         ++run.judged;
         ++run.kinds[kind_text(v)];
         run.seconds = part.seconds() - begun;
+        if (verdicts.is_open()) verdicts << verdict_line(all[place].name, v) << std::flush;
         fmt::print("   {:<44} {:5.2f} s  {} {}  {}\n", all[place].name, s, kind_text(v),
                    speed_text(v),
                    v.kind == env::verdict_kind::ok ? "" : base::one_line(v.detail).substr(0, 200));
@@ -145,6 +167,44 @@ std::vector<std::size_t> draw_cuda(const std::vector<rated_module>& all, int cou
   return places;
 }
 
+/// The seconds of each candidate by KernelBench's evaluator, `o.at_once` of them side by side.
+base::expected<std::vector<double>> run_theirs(const pytorch_bench_options& o,
+                                               const std::vector<rated_module>& all,
+                                               const std::vector<std::size_t>& places,
+                                               const bench_part& part) {
+  std::mutex guard;  // of what follows
+  std::size_t next = 0;
+  std::vector<double> seconds;
+  std::optional<base::error> failed;
+  const auto work = [&] {
+    for (;;) {
+      std::size_t place = 0;
+      {
+        const std::lock_guard lock(guard);
+        if (next == places.size() || failed || part.is_over(usual_kernelbench_s)) return;
+        place = places[next++];
+      }
+      const auto ran =
+          evaluate_by_kernelbench(o, *all[place].subject, all[place].source, part.seconds_left());
+      const std::lock_guard lock(guard);
+      if (!ran) {
+        failed = ran.error();
+        return;
+      }
+      fmt::print("   KernelBench: {:<31} {:6.1f} s  {}\n", all[place].name, ran->seconds,
+                 ran->outcome);
+      seconds.push_back(ran->seconds);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < o.at_once; ++i)
+      threads.emplace_back(work);
+  }
+  if (failed) return tl::make_unexpected(*failed);
+  return seconds;
+}
+
 /// Both on the same candidates of this part; adds the ratio to the table.
 base::status rate_beside(const pytorch_bench_options& o, const std::vector<rated_module>& all,
                          const bench_part& part, figure_table& table) {
@@ -159,16 +219,9 @@ base::status rate_beside(const pytorch_bench_options& o, const std::vector<rated
                       "no candidate with inline CUDA is in this part: say --part K/N with a "
                       "smaller N, or a folder that has some");
   QUERN_TRY(const auto ours, run_rate(o, all, mine, part));
-  double theirs_s = 0;
-  std::int64_t theirs = 0;
-  for (const std::size_t place : mine) {
-    if (part.is_over(usual_kernelbench_s)) break;
-    QUERN_TRY(const auto ran, evaluate_by_kernelbench(o, *all[place].subject, all[place].source,
-                                                      part.seconds_left()));
-    fmt::print("   KernelBench: {:<31} {:6.1f} s  {}\n", all[place].name, ran.seconds, ran.outcome);
-    theirs_s += ran.seconds;
-    ++theirs;
-  }
+  QUERN_TRY(const auto by_theirs, run_theirs(o, all, mine, part));
+  const auto theirs = static_cast<std::int64_t>(by_theirs.size());
+  const double theirs_s = std::accumulate(by_theirs.begin(), by_theirs.end(), 0.0);
   const double an_hour = theirs_s > 0 ? 3600 * static_cast<double>(theirs) / theirs_s : 0;
   fmt::print(
       "beside: ours {:.0f} an hour ({} in {:.1f} s), KernelBench's {:.1f} ({} in {:.1f} s)\n",

@@ -147,6 +147,16 @@ base::status check_fits_device(const module_sheet& sheet, const task_instance& a
                     bytes / mib, most / mib);
 }
 
+/// Of tensors without memory; none: the module cannot be described so.
+std::optional<module_sheet> sheet_ahead(python_child& reference, const module_making& making,
+                                        const module_terms& terms) {
+  if (terms.ahead) return terms.ahead;
+  const auto text = reference.describe_without_values(making, of_reference);
+  if (!text) return std::nullopt;
+  auto sheet = parse_module_sheet(*text);
+  return sheet ? std::optional(std::move(*sheet)) : std::nullopt;
+}
+
 /// With the module loaded. `left`: a process that has none; null: one is started.
 base::expected<std::unique_ptr<device_module>> reference_process(
     std::unique_ptr<device_module> left, python_zygote& zygote, const std::string& text, int core) {
@@ -350,11 +360,10 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   QUERN_TRY(auto reference,
             reference_process(std::move(left.reference), zygote, subject->reference, terms.core));
   step.next("task: description without values");
-  if (const auto sizes = reference->child().describe_without_values(making, of_reference)) {
-    // Before memory is taken. Where a module cannot be described so, it is found out below.
-    const auto sheet = parse_module_sheet(*sizes);
-    const auto at = sheet ? instance_of(*sheet) : base::expected<task_instance>();
-    if (sheet && at) QUERN_CHECK(check_fits_device(*sheet, *at, context.facts()));
+  // Before memory is taken. Where a module cannot be described so, it is found out below.
+  if (const auto sizes = sheet_ahead(reference->child(), making, terms)) {
+    const auto at = instance_of(*sizes);
+    if (at) QUERN_CHECK(check_fits_device(*sizes, *at, context.facts()));
   }
   // The model that it is described by stays, and is called.
   step.next("task: description");

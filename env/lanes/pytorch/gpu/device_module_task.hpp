@@ -86,7 +86,9 @@ struct module_terms {
   std::uint64_t input_seed = 0;  ///< secret
   int core = -1;                 ///< on which models are called
   bool draws_on_core = false;    ///< as module_making has it
-  step_seconds& steps;           ///< where the seconds of a preparation go
+  /// The task's, of tensors without memory, where that is known: whether it fits on the device.
+  std::optional<module_sheet> ahead;
+  step_seconds& steps;  ///< where the seconds of a preparation go
 };
 
 /// The processes of a task that is left, without its module. Those that cannot go on with another

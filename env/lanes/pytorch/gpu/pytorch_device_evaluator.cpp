@@ -55,7 +55,8 @@ base::expected<device_module_task*> module_device_manager::change_to(
     left = leave(*current_);
   }
   current_ = nullptr;
-  const module_terms terms{secret_, core_, where == drawing::on_core, steps_};
+  const module_terms terms{secret_, core_, where == drawing::on_core, sheets_.known(*subject),
+                           steps_};
   auto* known = tasks_->find(id);
   if (known != nullptr && (!terms.draws_on_core || (*known)->making.draws_on_core)) {
     QUERN_CHECK(resume(**known, std::move(left), *from, memory_, terms));
@@ -210,7 +211,7 @@ void pytorch_device_evaluator::compile_ahead(const evaluation_request& request) 
   // What goes wrong here goes wrong again, and is told, when the candidate's turn comes.
   const python_facts facts = facts_of_python(tokenize_python(request.source));
   const bool extensions = facts.uses_load || facts.uses_load_inline;
-  if (!extensions && !facts.uses_triton_jit) return;
+  // Also for the preparation of its task, which has the device by then.
   const auto sheet = state_->sheets->of(*request.subject);
   if (facts.uses_triton_jit && sheet) (void)state_->kernels->build(request.source, *sheet);
   if (extensions)

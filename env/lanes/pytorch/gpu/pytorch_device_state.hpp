@@ -36,14 +36,16 @@ enum class drawing { on_device, on_core };
 class module_device_manager {
  public:
   /// `core`: of candidates and references, which take turns: what neighbours do to it they do to
-  /// both. `steps` outlives it.
+  /// both. `sheets` and `steps` outlive it.
   module_device_manager(std::unique_ptr<device_context> context, sandbox_mode mode, python_gpu gpu,
-                        const evaluator_options& options, int core, step_seconds& steps)
+                        const evaluator_options& options, int core, task_sheets& sheets,
+                        step_seconds& steps)
       : context_(std::move(context)),
         mode_(mode),
         gpu_(std::move(gpu)),
         secret_(*options.input_seed),
         core_(core),
+        sheets_(sheets),
         steps_(steps),
         memory_(*context_, secret_),
         quiet_(context_->facts().bus_id) {}
@@ -75,6 +77,7 @@ class module_device_manager {
   python_gpu gpu_;
   std::uint64_t secret_;
   int core_;
+  task_sheets& sheets_;
   step_seconds& steps_;
   module_memory memory_;
   device_quiet quiet_;
@@ -109,7 +112,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   void take_down() override { manager.reset(); }
   void set_up(std::unique_ptr<device_context> context) override {
     manager = std::make_unique<module_device_manager>(std::move(context), mode, gpu, options,
-                                                      core.core(), steps);
+                                                      core.core(), *sheets, steps);
   }
   std::optional<std::string> try_out() override;
 };

@@ -465,7 +465,7 @@ class Child:
         self.memory.wait()
         # Those others are not what the reference drew, which drew on the device.
         elsewhere = others > 0 and self.memory.is_lent and self.drawn_on_core and not asked["on_core"]
-        return {"weights_taken": taken, "class": name, "drawn_elsewhere": elsewhere}
+        return {"weights_taken": taken, "drawn_elsewhere": elsewhere}
 
     def take_weights(self, asked):
         """By name and shape; what has another name stays as the constructor drew it, in KernelBench's order. (Those taken, the

@@ -213,10 +213,12 @@ answered<made_model> python_child::construct_from(const module_making& how,
   const auto answer = ask(question, limits);
   if (!answer) return tl::make_unexpected(answer.error());
   const auto json = base::parse_json(*answer, 16);
-  const auto elsewhere = json ? base::get<bool>(*json, "drawn_elsewhere")
-                              : base::expected<bool>(tl::make_unexpected(json.error()));
+  if (!json) return tl::make_unexpected(forged_answer(json.error().message));
+  const auto elsewhere = base::get<bool>(*json, "drawn_elsewhere");
   if (!elsewhere) return tl::make_unexpected(forged_answer(elsewhere.error().message));
-  return made_model{*elsewhere};
+  const auto taken = base::get<std::int64_t>(*json, "weights_taken");
+  if (!taken) return tl::make_unexpected(forged_answer(taken.error().message));
+  return made_model{*elsewhere, *taken};
 }
 
 answered<std::string> python_child::call_as(std::string_view baseline, int calls,

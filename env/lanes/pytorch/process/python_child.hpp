@@ -46,6 +46,7 @@ struct made_model {
   /// It has weights that the reference has not, and drew them on a core, since its constructor does
   /// not run on the device: the reference must draw there, too (module_making::draws_on_core).
   bool drawn_elsewhere = false;
+  std::int64_t weights_taken = 0;  ///< of the reference, by name and shape
 };
 
 /// Ends with this object. One thread. Answers fail as those of runner_link do; `limits` are for one

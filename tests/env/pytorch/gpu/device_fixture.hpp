@@ -48,6 +48,7 @@ inline std::string wide(int rows = 8192) {
   return text;
 }
 
+/// Asked again where the clock says nothing of the candidate.
 inline verdict judged_on_device(const std::string& source, bool timed = false,
                                 std::shared_ptr<const task> of = task_of(layered),
                                 const std::string& protocol = "paired/1") {
@@ -57,7 +58,13 @@ inline verdict judged_on_device(const std::string& source, bool timed = false,
   request.source = source;
   request.verify_only = !timed;
   request.recheck = true;  // no verdict is taken from another case
-  return device_judge()->evaluate(request);
+  constexpr std::uint64_t tries = 3;
+  verdict v;
+  for (request.seed = 0; request.seed < tries; ++request.seed) {
+    v = device_judge()->evaluate(request);
+    if (v.kind != verdict_kind::noisy) break;
+  }
+  return v;
 }
 
 }  // namespace quern::test::modules

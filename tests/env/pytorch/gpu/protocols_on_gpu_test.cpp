@@ -89,10 +89,18 @@ def get_inputs():
 TEST_CASE("kernelbench_exact/1 runs on a GPU, by its events") {
   auto* judge = device_judge();
   if (judge == nullptr) return;
+  // KernelBench moves parameters and buffers alone to the GPU.
+  const auto with_buffers = [](std::string text) {
+    const std::string from = "self.shift = torch.rand(features)";
+    text.replace(text.find(from), from.size(),
+                 "self.register_buffer(\"shift\", torch.rand(features))");
+    return text;
+  };
+  const auto of = task_of(with_buffers(wide(65536)));
   const auto exactly = [&](const std::string& source, const char* method) {
     const auto told = judge->evaluate_exactly(
-        {long_task(),
-         source,
+        {of,
+         with_buffers(source),
          {{"protocol", protocol_kernelbench_exact}, {"measure", true}, {"timing_method", method}}});
     CAPTURE(told ? "" : told.error().message);
     REQUIRE(told);
