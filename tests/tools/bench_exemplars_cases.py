@@ -3,6 +3,7 @@
   python3 tests/tools/bench_exemplars_cases.py ROOT FOLDER      exit code 0: all hold
 """
 import contextlib
+import gzip
 import importlib.machinery
 import importlib.util
 import io
@@ -195,6 +196,36 @@ def check_ends():
     assert end.returncode == 1 and "half: taken" in end.stdout and "all-16: replay.seed_variants is 16; at most 15" in end.stdout, end
 
 
+def check_refused_files():
+    """What is no file of rows, and what is no folder of runs, is one line that names the value; nothing is made."""
+    def refused(option, value, wanted):
+        end = run(*(value, ) if option == "--out" else ("none", option, value))
+        assert end.returncode == 2 and end.stderr.count("\n") == 1 and end.stdout == "", end
+        assert f"{option} is {FOLDER / value}" in end.stderr and wanted in end.stderr, end
+        assert not (FOLDER / "none").exists() and made() == [], end
+
+    plain = FOLDER / "plain.md"
+    plain.write_text("# no gzip\n")
+    whole = gzip.compress(json.dumps({"variant": "grpo", "seed": 1, **row(1.0)}).encode() + b"\n")
+    lines = {"plain.md": None, "cut.gz": whole[:-12], "garbled.gz": whole[:12] + b"\xff" * 8 + whole[20:],
+             "binary.gz": gzip.compress(b"\xff\xfe\n"), "text.gz": gzip.compress(b"words\n"), "list.gz": gzip.compress(b"[1]\n"),
+             "key.gz": gzip.compress(b'{"variant": "grpo", "seed": 1}\n'),
+             "variant.gz": gzip.compress(json.dumps({"variant": "none", "seed": 1, **row(1.0)}).encode()),
+             "reward.gz": gzip.compress(json.dumps({"variant": "grpo", "seed": 1, **row("much")}).encode())}
+    for name, content in lines.items():
+        if content is not None:
+            (FOLDER / name).write_bytes(content)
+        refused("--rows", FOLDER / name, "name the rows.jsonl.gz of a sweep")
+    (FOLDER / "whole.gz").write_bytes(whole)
+    assert run("none", "--rows", FOLDER / "whole.gz").returncode == 0
+    for value in ("plain.md", "plain.md/below"):
+        refused("--out", value, "name a new folder, or that of an earlier sweep")
+    assert plain.read_text() == "# no gzip\n"
+    (FOLDER / "damaged").mkdir()
+    (FOLDER / "damaged/sweep.json").write_text("{")
+    refused("--out", "damaged", "sweep.json cannot be read")
+
+
 check_figures()
 check_ratios()
 check_sentences()
@@ -202,3 +233,4 @@ check_parts()
 check_options()
 check_runs()
 check_ends()
+check_refused_files()
