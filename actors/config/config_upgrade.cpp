@@ -13,14 +13,6 @@ namespace {
 
 constexpr std::size_t largest_upgrade = 1U << 20U;
 
-std::string_view group_of_key(std::string_view path) {
-  return path.substr(0, path.find('.'));
-}
-
-std::string_view last_part(std::string_view path) {
-  return path.substr(path.find('.') + 1);
-}
-
 /// Puts words in the place of others, counted by line and column.
 class edited_text {
  public:
@@ -104,14 +96,17 @@ base::status upgrade_tree(const YAML::Node& root, edited_text& text,
     changes.push_back(fmt::format("line {}: quern_config is {}", at.line + 1, config_version));
   }
   for (const earlier_name& key : earlier_names(root)) {
+    if (moves(key))
+      return base::fail(base::errc::invalid_argument,
+                        "line {}: {}; then type this again, nothing was changed", key.line,
+                        words_for_move(key));
     if (stands_twice_anywhere(root, key.now))
       return base::fail(
           base::errc::invalid_argument,
           "line {}: {} is called {} now, and that stands in the same group, too: keep "
           "one of them, then type this again; nothing was changed",
           key.line, key.before, key.now);
-    if (group_of_key(key.before) != group_of_key(key.now) ||
-        !text.replace(key.line, key.column, last_part(key.before), last_part(key.now)))
+    if (!text.replace(key.line, key.column, last_part(key.before), last_part(key.now)))
       return by_hand(key.line, key.before, key.now);
     changes.push_back(fmt::format("line {}: {} is called {}", key.line, key.before, key.now));
   }

@@ -26,6 +26,23 @@ constexpr renamed_key renamed[] = {
     {"observe.panel_exemplars_fastest", "observe.evaluation_set_exemplars_fastest"},
 };
 
+/// Longer values are not told: the line says where they stand.
+constexpr std::size_t longest_told_value = 40;
+
+std::string told_value(const YAML::Node& value) {
+  if (!value.IsScalar()) return {};
+  const std::string& text = value.Scalar();
+  const bool short_line = text.size() <= longest_told_value && text.find('\n') == std::string::npos;
+  return short_line ? text : std::string();
+}
+
+bool has_key(const YAML::Node& root, std::string_view path) {
+  const YAML::Node group = root[std::string(group_of_key(path))];
+  if (!group || !group.IsMap()) return false;
+  const YAML::Node value = group[std::string(last_part(path))];
+  return value.IsDefined();
+}
+
 void add_names_of_groups(const YAML::Node& root, std::vector<earlier_name>& found) {
   if (!root.IsMap()) return;
   for (const auto& group : root) {
@@ -36,7 +53,8 @@ void add_names_of_groups(const YAML::Node& root, std::vector<earlier_name>& foun
       const std::string_view now = present_name(path);
       if (now.empty()) continue;
       const YAML::Mark at = entry.first.Mark();
-      found.push_back({at.line + 1, static_cast<std::size_t>(std::max(at.column, 0)), path, now});
+      found.push_back({at.line + 1, static_cast<std::size_t>(std::max(at.column, 0)), path, now,
+                       told_value(entry.second), has_key(root, now)});
     }
   }
 }
@@ -69,6 +87,36 @@ std::string_view present_name(std::string_view before) {
   return {};
 }
 
+std::string_view group_of_key(std::string_view path) {
+  return path.substr(0, path.find('.'));
+}
+
+std::string_view last_part(std::string_view path) {
+  return path.substr(path.find('.') + 1);
+}
+
+bool moves(const earlier_name& key) {
+  return group_of_key(key.before) != group_of_key(key.now);
+}
+
+std::string words_for_move(const earlier_name& key) {
+  const auto with_value = [&](std::string_view path) {
+    return key.value.empty() ? fmt::format("`{}` with its value", last_part(path))
+                             : fmt::format("`{}: {}`", last_part(path), key.value);
+  };
+  const std::string begin =
+      fmt::format("{} is called {} now, in another group: by hand, take {} out of `{}`", key.before,
+                  key.now, with_value(key.before), group_of_key(key.before));
+  // A group that has it twice is refused.
+  if (key.twice)
+    return fmt::format("{}; `{}` stands in `{}` already: keep the value that you want there", begin,
+                       last_part(key.now), group_of_key(key.now));
+  if (last_part(key.before) == last_part(key.now))
+    return fmt::format("{} and write it into `{}`", begin, group_of_key(key.now));
+  return fmt::format("{} and write {} into `{}`", begin, with_value(key.now),
+                     group_of_key(key.now));
+}
+
 std::vector<earlier_name> earlier_names(const YAML::Node& root) {
   std::vector<earlier_name> found;
   add_names_of_groups(root, found);
@@ -91,16 +139,30 @@ base::expected<bool> has_earlier_names(const YAML::Node& root) {
 
 base::status check_names(const YAML::Node& root) {
   QUERN_TRY(const bool earlier, has_earlier_names(root));
-  std::vector<std::string> names;
-  for (const earlier_name& key : earlier_names(root))
-    names.push_back(fmt::format("line {}: {} is called {} now", key.line, key.before, key.now));
+  std::vector<std::string> names, by_hand;
   if (earlier)
-    names.insert(names.begin(), fmt::format("line {}: quern_config is {}, this build reads {}",
-                                            root["quern_config"].Mark().line + 1,
-                                            earlier_config_version, config_version));
+    names.push_back(fmt::format("line {}: quern_config is {}, this build reads {}",
+                                root["quern_config"].Mark().line + 1, earlier_config_version,
+                                config_version));
+  for (const earlier_name& key : earlier_names(root)) {
+    if (moves(key)) by_hand.push_back(fmt::format("line {}", key.line));
+    names.push_back(fmt::format("line {}: {}", key.line,
+                                moves(key)
+                                    ? words_for_move(key)
+                                    : fmt::format("{} is called {} now", key.before, key.now)));
+  }
   if (names.empty()) return {};
+  const std::size_t left = names.size() - by_hand.size();
+  const std::string told = fmt::format("{}", fmt::join(names, "; "));
+  // The upgrade writes none of them as long as one is to be done by hand.
+  if (left == 0) return fail(errc::version, "{}", told);
+  if (!by_hand.empty())
+    return fail(errc::version,
+                "{}; do {} first, then change the rest, or type `quern config upgrade FILE`, which "
+                "does it",
+                told, fmt::join(by_hand, ", "));
   return fail(errc::version, "{}; change {}, or type `quern config upgrade FILE`, which does it",
-              fmt::join(names, "; "), names.size() == 1 ? "that" : "these");
+              told, left == 1 ? "that" : "these");
 }
 
 }  // namespace quern::actors

@@ -48,7 +48,8 @@ TEST_CASE("each key that was renamed is a key now, and its earlier name is none"
 TEST_CASE("a person's file of version 1 is refused with every line that has another name now") {
   CHECK(told_of(first_version) ==
         "my.yaml: line 1: quern_config is 1, this build reads 2; "
-        "line 2: algorithm.max_attempts is called env.max_attempts now; "
+        "line 2: algorithm.max_attempts is called env.max_attempts now, in another group: by hand, "
+        "take `max_attempts: 7` out of `algorithm` and write it into `env`; "
         "line 4: observe.panel is called observe.evaluation_set now; "
         "line 5: observe.panel_train is called observe.evaluation_set_train now; "
         "line 6: observe.panel_held_out is called observe.evaluation_set_held_out now; "
@@ -58,7 +59,8 @@ TEST_CASE("a person's file of version 1 is refused with every line that has anot
         "now; "
         "line 10: observe.panel_exemplars_fastest is called "
         "observe.evaluation_set_exemplars_fastest now; "
-        "change these, or type `quern config upgrade FILE`, which does it");
+        "do line 2 first, then change the rest, or type `quern config upgrade FILE`, which does "
+        "it");
   CHECK(told_of("quern_config: 1\nlearner: {steps: 3}\n") ==
         "my.yaml: line 1: quern_config is 1, this build reads 2; change that, or type `quern "
         "config upgrade FILE`, which does it");
@@ -67,6 +69,35 @@ TEST_CASE("a person's file of version 1 is refused with every line that has anot
         "`quern config upgrade FILE`, which does it");
   // The control.
   CHECK(told_of("quern_config: 2\nobserve: {evaluation_set: false}\n") == "");
+}
+
+TEST_CASE("a key that belongs into another group is told with what to do, which leads on") {
+  const char* const moved =
+      "algorithm.max_attempts is called env.max_attempts now, in another group: by hand, take ";
+  // Nothing is left for an upgrade, which is not named.
+  CHECK(told_of("quern_config: 2\nalgorithm: {max_attempts: 7}\n") ==
+        std::string("my.yaml: line 2: ") + moved +
+            "`max_attempts: 7` out of `algorithm` and write it into `env`");
+  CHECK(told_of("quern_config: 2\nalgorithm: {max_attempts: 7}\nenv: {max_attempts: 3}\n") ==
+        std::string("my.yaml: line 2: ") + moved +
+            "`max_attempts: 7` out of `algorithm`; `max_attempts` stands in `env` already: keep "
+            "the value that you want there");
+  CHECK(contains(told_of("quern_config: 2\nalgorithm: {max_attempts: [7, 8]}\n"),
+                 "take `max_attempts` with its value out of `algorithm` and write it into `env`"));
+  const std::string of_stages = told_of(
+      "quern_config: 1\nalgorithm: {max_attempts: 7}\nstages:\n  - stage: sft\n"
+      "    algorithm:\n      max_attempts: 8\n");
+  CHECK(contains(of_stages, "line 6: " + std::string(moved) + "`max_attempts: 8` out of"));
+  CHECK(contains(of_stages, "; do line 2, line 6 first, then change the rest, or type"));
+  // A person who does what both refusals say comes to the end.
+  const std::string done =
+      "quern_config: 1\nalgorithm: {group_size: 4}\nenv: {max_attempts: 7}\n"
+      "observe: {panel: false}\n";
+  CHECK_FALSE(contains(told_of(done), "by hand"));
+  const auto upgraded = upgrade_config(done);
+  REQUIRE(upgraded);
+  CHECK(told_of(upgraded->text) == "");
+  CHECK(contains(upgraded->text, "env: {max_attempts: 7}"));
 }
 
 TEST_CASE("a setting by an earlier name is refused with the present one") {
@@ -150,8 +181,9 @@ TEST_CASE("an upgrade of what it cannot write says what to do, and gives no text
     return made ? "" : made.error().message;
   };
   CHECK(said(first_version) ==
-        "line 2: algorithm.max_attempts is called env.max_attempts now, which cannot be written by "
-        "itself: do it by hand, then type this again; nothing was changed");
+        "line 2: algorithm.max_attempts is called env.max_attempts now, in another group: by hand, "
+        "take `max_attempts: 7` out of `algorithm` and write it into `env`; then type this again, "
+        "nothing was changed");
   CHECK(contains(said("quern_config: 3\n"), "quern_config is 3, this build knows 2"));
   CHECK(contains(said("observe: {panel: true}\n"), "'quern_config: 2' is missing"));
   CHECK(contains(said("quern_config: 1\nobserve: {panel: true"), "line"));
