@@ -59,7 +59,8 @@ class database {
   /// point leaves schema 1 or the present one, with every row. For the process that holds the run's
   /// lock, before it opens run.db. Result: the file with the copy; none: there was nothing to do.
   /// Errors, after which run.db is as it was: `version` and `corrupt` as of `open`; `corrupt`: the
-  /// tables are not those of schema 1; `io`: no room, or it may not be written; `conflict`.
+  /// tables are not those of schema 1; `io`: no room, or it may not be written; `conflict`: another
+  /// process holds it, or run.db.schema1 is there and no file.
   static base::expected<std::optional<std::filesystem::path>> migrate(
       const std::filesystem::path& path);
 

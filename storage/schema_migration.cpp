@@ -30,6 +30,33 @@ base::status sync_file(const fs::path& file) {
   return {};
 }
 
+std::string_view words_for(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::symlink:
+      return "a symbolic link";
+    default:
+      return "a pipe, a socket or a device";
+  }
+}
+
+/// Whether the copy, and the draft of it, can have their names. Only a file of an earlier attempt
+/// is replaced: what else a person put there is no copy of run.db. Changes nothing.
+base::status check_names_of_copy(const fs::path& file, const fs::path& copy,
+                                 const fs::path& draft) {
+  for (const fs::path& name : {copy, draft}) {
+    std::error_code none;
+    const fs::file_type type = fs::symlink_status(name, none).type();
+    if (type == fs::file_type::regular || type == fs::file_type::not_found) continue;
+    return base::fail(base::errc::conflict,
+                      "{} is {}, but the copy of {}, which has schema 1, needs this name: move it "
+                      "away and resume the run; nothing was changed",
+                      name.string(), words_for(type), file.string());
+  }
+  return {};
+}
+
 std::uint64_t bytes_of(const fs::path& file) {
   std::error_code code;
   const auto size = fs::file_size(file, code);
@@ -87,6 +114,7 @@ base::expected<std::int64_t> newest_event(database& db) {
 /// one that an earlier attempt has made: run.db may have gone on with an earlier build since then.
 base::status keep_copy(database& db, const fs::path& file, const fs::path& copy) {
   const fs::path draft = with_ending(copy, ".draft");
+  QUERN_CHECK(check_names_of_copy(file, copy, draft));
   std::error_code code;
   for (const char* ending : {"", "-journal"})
     fs::remove(with_ending(draft, ending), code);

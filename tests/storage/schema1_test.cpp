@@ -1,6 +1,8 @@
 // Runs of schema 1: read as they are, and brought to the present schema with every row and a copy.
 #include <algorithm>
 
+#include <sys/stat.h>
+
 #include "fault_vfs.hpp"
 #include "schema1_support.hpp"
 #include "storage/archive.hpp"
@@ -188,6 +190,38 @@ TEST_CASE("without room for the copy nothing is begun, and both numbers are told
   CHECK(told.error().message.find("runs/a/run.db has schema 1") == 0);
   CHECK(told.error().message.find("free for runs/a; make room and resume the run") !=
         std::string::npos);
+}
+
+TEST_CASE("what has the name of the copy and is no file is named, and nothing is changed") {
+  const schema1_run run;
+  const std::string before = must(base::read_file(run.file));
+  for (const fs::path& name : {run.copy, fs::path(run.copy.string() + ".draft")}) {
+    const auto refused = [&](const char* kind) {
+      const auto there = fs::symlink_status(name).type();
+      const auto done = database::migrate(run.file);
+      REQUIRE_FALSE(done);
+      CHECK(done.error().code == base::errc::conflict);
+      CHECK(done.error().message == name.string() + " is " + kind + ", but the copy of " +
+                                        run.file.string() +
+                                        ", which has schema 1, needs this name: move it away and "
+                                        "resume the run; nothing was changed");
+      CHECK(fs::symlink_status(name).type() == there);
+      CHECK(must(base::read_file(run.file)) == before);
+      // Nothing is left beside it, either.
+      CHECK(std::distance(fs::directory_iterator(run.folder.path()), {}) == 2);
+      fs::remove(name);
+    };
+    fs::create_directory(name);
+    refused("a folder");
+    fs::create_symlink("somewhere", name);
+    refused("a symbolic link");
+    REQUIRE(::mkfifo(name.c_str(), 0600) == 0);
+    refused("a pipe, a socket or a device");
+  }
+  // The control: a file of an earlier attempt is replaced.
+  REQUIRE(base::write_file_atomic(run.copy, "half of it"));
+  CHECK(must(database::migrate(run.file)) == run.copy);
+  CHECK(schema_of(run.copy) == 1);
 }
 
 TEST_CASE("a disk that fails at any call leaves schema 1 or the present one, with every row") {
