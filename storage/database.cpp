@@ -119,12 +119,12 @@ base::expected<std::unique_ptr<database>> database::in_memory(const base::clock*
 
 base::status database::set_up(access how, const std::string& name) {
   // The check comes before anything is changed in a file that may not be ours.
-  QUERN_TRY(const std::int64_t schema, prepare_schema(*this, name, how == access::write));
+  QUERN_TRY(schema_, prepare_schema(*this, name, how == access::write));
   const std::string settings =
       fmt::format("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{}",
                   page_cache_bytes / 1024);
   QUERN_CHECK(execute(settings.c_str()));
-  if (schema == earlier_schema) return execute(schema1_views());
+  if (schema_ == earlier_schema) return execute(schema1_views());
   if (how == access::read) return {};
   QUERN_CHECK(begin_log(name));
   QUERN_TRY(begin_, prepare("BEGIN IMMEDIATE"));

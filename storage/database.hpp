@@ -103,6 +103,9 @@ class database {
   [[nodiscard]] std::int64_t last_row_id() const;
   /// Rows that the last statement changed, those of triggers not counted.
   [[nodiscard]] std::int64_t changes() const;
+  /// PRAGMA user_version of the file when it was opened: the present schema, or `earlier_schema` on
+  /// a reader's connection.
+  [[nodiscard]] std::int64_t schema() const { return schema_; }
 
   /// Memory that this connection's pages take: about `page_cache_bytes` at most, but for the pages
   /// that one statement holds. A ledger in memory is all of it.
@@ -156,3 +159,4 @@ class database {
 };
 
 }  // namespace quern::storage
+  std::int64_t schema_ = 0;

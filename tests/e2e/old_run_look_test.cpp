@@ -63,6 +63,32 @@ TEST_CASE("what reads a run tells the same of schema 1, and changes nothing in i
   CHECK_FALSE(fs::exists(path / "run.db.schema1"));
 }
 
+TEST_CASE("a complete run of schema 1 stays so, and a resume says that") {
+  commands f;
+  const fs::path path = f.folder.path() / "run";
+  written_run run(path, "contrastive", "learner: {steps: 1}\nobserve: {evaluation_set: false}\n");
+  run.open().write_two_steps();
+  run.close();
+  REQUIRE(base::write_file_atomic(path / "report.txt", "made before\n"));
+  const auto resumed = [&] {
+    const finished end = f.run({"resume", path.string()});
+    CAPTURE(end.output);
+    CHECK(end.code == 4);
+    CHECK(contains(end.output, "all 1 steps are done"));
+    return end.output;
+  };
+  // The control: nothing is to be said of the present schema.
+  CHECK_FALSE(contains(resumed(), "schema"));
+  make_schema1(path);
+  const std::string before = base::read_file(path / "run.db").value();
+  CHECK(contains(resumed(),
+                 (path / "run.db").string() +
+                     " is of schema 1 and stays so: the run is complete, and only what goes on is "
+                     "brought to schema 2; commands that read take it as it is\n"));
+  CHECK(base::read_file(path / "run.db").value() == before);
+  CHECK_FALSE(fs::exists(path / "run.db.schema1"));
+}
+
 TEST_CASE("a file of version 1 is refused by train, upgraded, and then read") {
   commands f;
   const std::string file = (f.folder.path() / "mine.yaml").string();

@@ -24,6 +24,7 @@ TEST_CASE("a run of schema 1 is resumed: its ledger is brought over once, and a 
       run_to_end({program("quern"), "resume", run.string()}, folder->path() / "idle");
   CAPTURE(idle.output);
   CHECK(idle.code == 4);
+  CHECK(contains(idle.output, "is of schema 1 and stays so: the run is complete"));
   CHECK_FALSE(fs::exists(run / "run.db.schema1"));
   CHECK(fs::exists(run / "panel.json"));
 

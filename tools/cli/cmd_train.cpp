@@ -223,6 +223,17 @@ bool is_complete_run(const actors::run_config& config, const fs::path& folder) {
   return config.stage == "sft" || actors::is_finished(config, storage::run_paths{folder});
 }
 
+void tell_schema_stays(const fs::path& folder) {
+  const storage::run_paths paths{folder};
+  // Stage sft has none, and what cannot be read was said before.
+  const auto db = storage::database::open(paths.database(), storage::database::access::read);
+  if (!db || (*db)->schema() == storage::schema_version) return;
+  tell(stderr,
+       "{} is of schema {} and stays so: the run is complete, and only what goes on is brought to "
+       "schema {}; commands that read take it as it is\n",
+       paths.database().string(), (*db)->schema(), storage::schema_version);
+}
+
 base::expected<actors::run_config> changed_config(const fs::path& folder,
                                                   const std::vector<std::string>& settings,
                                                   bool say) {
@@ -260,6 +271,7 @@ run_outcome go_on_with_run(const fs::path& folder, const std::vector<std::string
   if (!config) return {report("resume", config.error())};
   const auto to_do = tell_position(*config, run->paths());
   if (!to_do) return {report("resume", to_do.error())};
+  if (!*to_do) tell_schema_stays(run->paths().root);
   if (!*to_do && actors::is_search(*config)) {
     tell(stderr,
          "quern resume: all {} evaluations are spent; raise run.budget_evaluations to go on\n",

@@ -176,6 +176,7 @@ int run_chain(const fs::path& chain, const std::vector<std::string>& settings) {
   for (const chain_stage& stage : *stages) {
     if (stage.complete) {
       tell(stderr, "stage {} is complete\n", stage.plan.name);
+      tell_schema_stays(stage.folder);
       before = stage.folder;
       continue;
     }

@@ -56,6 +56,9 @@ base::expected<std::int64_t> durable_steps(const actors::run_config& config,
 /// All steps are durable and the closing comparison, where there is one, is made.
 bool is_complete_run(const actors::run_config& config, const std::filesystem::path& folder);
 
+/// Of a complete run whose run.db has an earlier schema: says on stderr that it stays so.
+void tell_schema_stays(const std::filesystem::path& folder);
+
 /// --dry-run: the configuration, the plan and what this machine lacks for it. `begins_with`: the
 /// shape of the policy that a later stage of a chain will begin with; null: the run is no such one.
 int show_plan(const actors::run_config& config, const std::filesystem::path& folder,
