@@ -23,13 +23,32 @@ void leave_out_memory_statistics() {
   std::call_once(once, [] { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); });
 }
 
+/// A name of a file as SQLite reads it from a URI.
+std::string uri_of(const std::filesystem::path& path) {
+  std::string uri = "file://";
+  for (const char c : std::filesystem::absolute(path).string()) {
+    if (c == '%' || c == '?' || c == '#')
+      uri += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    else
+      uri += c;
+  }
+  return uri;
+}
+
+bool has_bytes(const std::filesystem::path& file) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(file, none);
+  return !none && size > 0;
+}
+
 }  // namespace
 
-base::expected<std::unique_ptr<database>> database::open_file(const char* name, int flags) {
+base::expected<std::unique_ptr<database>> database::open_file(const char* name, int flags,
+                                                              const char* vfs) {
   leave_out_memory_statistics();
   // The constructor is private: only a database that has been set up may be seen.
   std::unique_ptr<database> db(new database());
-  const int code = sqlite3_open_v2(name, &db->handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(name, &db->handle_, flags | SQLITE_OPEN_NOMUTEX, vfs);
   if (code != SQLITE_OK) {
     return sql_fail(db->handle_, code, fmt::format("cannot open {}", name));
   }
@@ -78,6 +97,32 @@ base::expected<std::unique_ptr<database>> database::open(const std::filesystem::
   if (how == access::write) db->busy_ = busy_wait(patience);
   QUERN_CHECK(db->had(db->set_up(how, path.string())));
   return db;
+}
+
+base::expected<std::unique_ptr<database>> database::open_untouched(
+    const std::filesystem::path& path) {
+  // Where all is in run.db, "immutable" keeps SQLite from making an empty log beside it.
+  if (!has_bytes(path.string() + "-wal") && !has_bytes(path.string() + "-journal")) {
+    auto whole =
+        open_file((uri_of(path) + "?immutable=1").c_str(), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+    if (whole) return whole;
+    return base::fail(whole.error().code,
+                      "cannot open {}; check that it and its folder are there and may be read",
+                      path.string());
+  }
+  // A log is read with its index in memory of this process instead of in run.db-shm. SQLite does
+  // that for a connection that has the file to itself, which one without locks believes to have.
+  QUERN_TRY(auto db, open_file(path.c_str(), SQLITE_OPEN_READONLY, "unix-none"));
+  sqlite3_db_config(db->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  QUERN_CHECK(db->execute("PRAGMA locking_mode = EXCLUSIVE"));
+  return db;
+}
+
+base::status database::check_untouched(const std::filesystem::path& path) {
+  QUERN_TRY(auto db, open_untouched(path));
+  db->path_ = path;
+  QUERN_TRY(db->schema_, prepare_schema(*db, path.string(), false));
+  return db->quick_check();
 }
 
 base::status database::take_back_interrupted(const std::filesystem::path& path) {
@@ -283,13 +328,12 @@ base::status database::fold() {
 }
 
 base::status database::quick_check() {
-  const auto damaged = [](std::string_view complaint) {
-    return base::fail(
-        base::errc::corrupt,
-        "run.db is damaged ({}): put it back from a copy of the run (with run.db-wal, "
-        "where that is there), or start a new run from one of its checkpoints, with "
-        "policy.model=RUN/checkpoints/vN/model",
-        complaint);
+  const auto damaged = [&](std::string_view complaint) {
+    return base::fail(base::errc::corrupt,
+                      "{} is damaged ({}): put it back from a copy of the run (with run.db-wal, "
+                      "where that is there), or start a new run from one of its checkpoints, with "
+                      "policy.model=RUN/checkpoints/vN/model",
+                      path_.empty() ? "run.db" : path_.string(), complaint);
   };
   const auto found = [&]() -> base::expected<std::string> {
     QUERN_TRY(statement check, prepare("PRAGMA quick_check(1)"));

@@ -54,6 +54,13 @@ class database {
   /// run.db. Nothing is changed where there is no such file. Errors: `io`, `corrupt`, `conflict`.
   static base::status take_back_interrupted(const std::filesystem::path& path);
 
+  /// Whether run.db is a ledger of a schema that this build reads, and whole as of `quick_check`.
+  /// Changes no file and makes none, which a reader of a run that was killed does: SQLite's
+  /// run.db-shm and run.db-wal. Takes no lock: for a run that nobody writes; where a writer begins
+  /// meanwhile, whole data may be told to be damaged. Errors: `version`, `corrupt`, `io`;
+  /// `conflict` as of take_back_interrupted.
+  static base::status check_untouched(const std::filesystem::path& path);
+
   /// Brings run.db of schema 1 to the present schema. First a copy of it is kept as
   /// run.db.schema1; then one transaction renames tables and columns. A process that ends at any
   /// point leaves schema 1 or the present one, with every row. For the process that holds the run's
@@ -96,6 +103,9 @@ class database {
   base::status commit();
   /// Opened for writing. A write on a reader's connection is `conflict`.
   [[nodiscard]] bool writable() const { return writable_; }
+  /// PRAGMA user_version of the file when it was opened: the present schema, or `earlier_schema` on
+  /// a reader's connection.
+  [[nodiscard]] std::int64_t schema() const { return schema_; }
   [[nodiscard]] bool durable() const { return pending_rows_ == 0; }
   [[nodiscard]] std::int64_t commits() const { return commits_; }
   /// Physical rows written by this connection, events included.
@@ -103,9 +113,6 @@ class database {
   [[nodiscard]] std::int64_t last_row_id() const;
   /// Rows that the last statement changed, those of triggers not counted.
   [[nodiscard]] std::int64_t changes() const;
-  /// PRAGMA user_version of the file when it was opened: the present schema, or `earlier_schema` on
-  /// a reader's connection.
-  [[nodiscard]] std::int64_t schema() const { return schema_; }
 
   /// Memory that this connection's pages take: about `page_cache_bytes` at most, but for the pages
   /// that one statement holds. A ledger in memory is all of it.
@@ -131,7 +138,10 @@ class database {
   /// A result behind which the database may have been held: says that it is free again, or who
   /// held it to the end.
   base::status had(base::status result);
-  static base::expected<std::unique_ptr<database>> open_file(const char* name, int flags);
+  static base::expected<std::unique_ptr<database>> open_file(const char* name, int flags,
+                                                             const char* vfs = nullptr);
+  static base::expected<std::unique_ptr<database>> open_untouched(
+      const std::filesystem::path& path);
   base::status copy_empty_schema();
   base::status set_up(access how, const std::string& name);
   base::status enter(std::int64_t rows);
@@ -149,6 +159,7 @@ class database {
   busy_wait busy_{short_patience};
   const base::clock* time_ = nullptr;
   int batch_rows_ = default_batch_rows;
+  std::int64_t schema_ = 0;
   std::int64_t pending_rows_ = 0;
   std::int64_t commits_ = 0;
   bool writable_ = false;
@@ -159,4 +170,3 @@ class database {
 };
 
 }  // namespace quern::storage
-  std::int64_t schema_ = 0;

@@ -39,6 +39,19 @@ struct report_fixture {
   }
 };
 
+/// Names, contents and times of change of everything in a folder.
+std::string state_of(const fs::path& folder) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    all[entry.path().string()] = fmt::format(
+        "{}\n{}\n", entry.last_write_time().time_since_epoch().count(),
+        entry.is_regular_file() ? must(base::read_file(entry.path())) : std::string("a folder"));
+  std::string text;
+  for (const auto& [name, state] : all)
+    text += name + "\n" + state;
+  return text;
+}
+
 /// The address that a server has written to its log.
 std::string url_in(const fs::path& log) {
   std::string text;
@@ -75,7 +88,7 @@ TEST_CASE("a finished run has a page beside its closing report") {
   CHECK(contains(nowhere.output, "there is no folder '/no/such/folder'"));
 }
 
-TEST_CASE("runs that go on, that were paused, that made nothing or are broken have a page, too") {
+TEST_CASE("runs that go on, that were paused or that made nothing have a page, too") {
   const report_fixture f;
   std::optional<made_run> run(f.run());
   run->begin();
@@ -104,14 +117,67 @@ TEST_CASE("runs that go on, that were paused, that made nothing or are broken ha
   CHECK(end.code == 0);
   CHECK(contains(end.output, "was ended before anything was made"));
   f.check_page(f.run("empty") / "report.html", "paused");
+}
 
-  REQUIRE(base::write_file_atomic(f.run() / "run.db", std::string(8192, 'x')));
-  fs::remove(f.run() / "report.html");
-  end = report();
-  CAPTURE(end.output);
-  CHECK(end.code == 1);
-  CHECK(contains(end.output, "quern report: "));
-  f.check_page(f.run() / "report.html", "paused");
+TEST_CASE("a run that is damaged, or of a later build, is refused and left byte for byte") {
+  const report_fixture f;
+  make_finished_run(f.run());
+  REQUIRE(base::write_file_atomic(f.run() / "report.html", "an earlier page"));
+  const std::string rows = must(base::read_file(f.run() / "run.db"));
+  const std::string config = must(base::read_file(f.run() / "config.yaml"));
+  const auto refused = [&](const fs::path& run, int code, const std::string& part) {
+    const std::string before = state_of(run);
+    const finished end = f.quern({"report", run.string()});
+    CAPTURE(end.output);
+    CHECK(end.code == code);
+    CHECK(contains(end.output, part));
+    CHECK(contains(end.output, "nothing in " + run.string() + " was changed"));
+    CHECK(state_of(run) == before);
+    // Elsewhere there is a page of what can be read, and the run has no other report, either.
+    const fs::path page = f.folder.path() / "elsewhere.html";
+    const finished elsewhere = f.quern({"report", run.string(), "--out", page.string()});
+    CAPTURE(elsewhere.output);
+    CHECK(elsewhere.code == code);
+    CHECK(contains(elsewhere.output, part));
+    CHECK(contains(base::read_file(page).value_or(""), "\"state\":\""));
+    for (const char* kept : {"LOCK", "meta.json", "report.html", "report.txt", "run.db"})
+      CHECK(contains(before, "\n" + must(base::read_file(run / kept)) + "\n"));
+  };
+  const std::string file = (f.run() / "run.db").string();
+  for (const std::string& damaged : {std::string(8192, 'x'), rows.substr(0, rows.size() / 2)}) {
+    REQUIRE(base::write_file_atomic(f.run() / "run.db", damaged));
+    refused(f.run(), 1, file);
+    refused(f.run(), 1, "from a copy of the run");
+  }
+  REQUIRE(base::write_file_atomic(f.run() / "run.db", ""));
+  refused(f.run(), 1, "put its run.db back");
+  REQUIRE(base::write_file_atomic(f.run() / "run.db", rows));
+  REQUIRE(base::write_file_atomic(f.run() / "config.yaml", "quern_config: 2\nno_such_key: 1\n"));
+  refused(f.run(), 2, "no_such_key");
+  REQUIRE(base::write_file_atomic(f.run() / "config.yaml", config));
+  const char* const later = "has schema 3, this build writes schema 2";
+  {
+    const auto db = must(storage::database::open(file, storage::database::access::write));
+    REQUIRE(db->execute("PRAGMA user_version = 3"));
+    REQUIRE(db->fold());
+  }
+  refused(f.run(), 2, later);
+
+  // A run that was killed has rows in its log.
+  made_run open(f.run("open"));
+  open.begin();
+  open.step(1, 0, 120);
+  open.finish();
+  REQUIRE(base::write_file_atomic(f.run("open") / "report.html", "an earlier page"));
+  REQUIRE(open.db().execute("PRAGMA user_version = 3"));
+  fs::copy(f.run("open"), f.run("killed"), fs::copy_options::recursive);
+  REQUIRE(fs::file_size(f.run("killed") / "run.db-wal") > 0);
+  refused(f.run("killed"), 2, later);
+  // One that goes on under the build that wrote it: its page is that build's.
+  const finished end = f.quern({"report", f.run("open").string()});
+  CHECK(end.code == 2);
+  CHECK(contains(end.output, later));
+  CHECK(must(base::read_file(f.run("open") / "report.html")) == "an earlier page");
 }
 
 TEST_CASE("fine-tuning has no closing report, but a page") {

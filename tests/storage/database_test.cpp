@@ -1,5 +1,9 @@
 // run.db as a file: batches, readers, folding, versions, the golden schema.
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.hpp"
 #include "ledger_support.hpp"
@@ -176,6 +180,10 @@ TEST_CASE("what a process was killed at is taken back, and readers say how until
   const auto read = database::open(killed / "run.db", database::access::read);
   REQUIRE_FALSE(read.has_value());
   CHECK(read.error().message.find("quern resume takes that back") != std::string::npos);
+  const auto checked = database::check_untouched(killed / "run.db");
+  REQUIRE_FALSE(checked.has_value());
+  CHECK(checked.error().code == base::errc::conflict);
+  CHECK(checked.error().message.find("quern resume takes that back") != std::string::npos);
   must(database::take_back_interrupted(killed / "run.db"));
   auto whole = must(database::open(killed / "run.db", database::access::read));
   CHECK(must(must(ledger::open(*whole))->counts()).issued_ever == 4);
@@ -234,6 +242,80 @@ TEST_CASE("a flipped byte at the head of any page is found, with what to do") {
     CHECK(checked.error().code == base::errc::corrupt);
     CHECK(checked.error().message.find("from a copy") != std::string::npos);
   }
+}
+
+/// Names, contents and times of change of all files in a folder.
+std::string state_of(const fs::path& folder) {
+  std::vector<std::string> lines;
+  for (const auto& entry : fs::directory_iterator(folder))
+    lines.push_back(fmt::format("{} {} {}", entry.path().filename().string(),
+                                entry.last_write_time().time_since_epoch().count(),
+                                must(base::read_file(entry.path()))));
+  std::sort(lines.begin(), lines.end());
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+TEST_CASE("a check without a trace sees what a reader sees, and leaves every file as it was") {
+  file_ledger run;
+  must(run.book->open_incarnation({"start", 0, {}}));
+  must(run.book->issue(group_of(0, 200)));
+  must(run.book->commit());
+  const fs::path folder = run.folder.path() / "a %20 ?b=c #d";
+  const fs::path file = folder / "run.db";
+  const auto take = [&](const std::vector<std::string>& endings) {
+    fs::remove_all(folder);
+    fs::create_directory(folder);
+    for (const std::string& ending : endings)
+      fs::copy_file(run.path.string() + ending, file.string() + ending);
+  };
+  const auto code_of_check = [&]() -> std::optional<base::errc> {
+    const std::string before = state_of(folder);
+    const auto checked = database::check_untouched(file);
+    CHECK(state_of(folder) == before);
+    if (checked) return std::nullopt;
+    CAPTURE(checked.error().message);
+    CHECK(checked.error().message.find(file.string()) != std::string::npos);
+    return checked.error().code;
+  };
+  const auto change = [&](const char* sql) {
+    auto db = must(database::open(file, database::access::write));
+    must(db->execute(sql));
+    must(db->fold());
+  };
+  // Killed: the log holds rows, with its index and without.
+  for (const auto& endings : {std::vector<std::string>{"", "-wal", "-shm"}, {"", "-wal"}}) {
+    take(endings);
+    CHECK_FALSE(code_of_check());
+    std::string log = must(base::read_file(file.string() + "-wal"));
+    REQUIRE(log.size() > 20'000);
+  }
+  // Rows of the log are read: here it holds the schema of a later build alone.
+  must(run.db->execute("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA user_version = 3"));
+  take({"", "-wal"});
+  CHECK(code_of_check() == base::errc::version);
+  must(run.db->execute("PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE)"));
+  // With the mark of a log, and none beside it.
+  take({""});
+  CHECK_FALSE(code_of_check());
+  must(run.db->fold());
+  take({""});
+  CHECK_FALSE(code_of_check());
+  change("PRAGMA user_version = 3");
+  CHECK(code_of_check() == base::errc::version);
+  take({""});
+  change("PRAGMA user_version = 1");
+  CHECK_FALSE(code_of_check());
+  const std::string whole = must(base::read_file(file));
+  std::string damaged = whole;
+  damaged[whole.size() / 2] = static_cast<char>(damaged[whole.size() / 2] ^ 0x40);
+  damaged[4096] = static_cast<char>(damaged[4096] ^ 0x40);
+  for (const std::string& content :
+       {damaged, whole.substr(0, whole.size() / 2), std::string(5000, 'x')}) {
+    must(base::write_file_atomic(file, content));
+    CHECK(code_of_check() == base::errc::corrupt);
+  }
+  fs::remove(file);
+  CHECK(code_of_check() == base::errc::io);
 }
 
 TEST_CASE("files that are not ours are refused with what was found") {

@@ -12,6 +12,7 @@
 #include "base/pause_signals.hpp"
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
+#include "storage/database.hpp"
 #include "storage/run_directory.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/find_run.hpp"
@@ -35,26 +36,64 @@ base::expected<actors::task_book> tasks_of(const actors::run_config& config, con
   return actors::task_book::make(config);
 }
 
-int make_report(const fs::path& folder) {
-  auto run = storage::run_directory::open(folder);
-  if (!run) return report("report", run.error());
-  const auto config = changed_config(folder, {}, false);
-  if (!config) return report("report", config.error());
-  if (config->stage == "sft") {
+/// A run whose files can be read.
+struct readable_run {
+  bool goes_on = false;
+  actors::run_config config;  ///< where it does not go on
+  bool begun = false;         ///< the same: it has a ledger
+};
+
+/// Of a run that goes on: whether this build reads its ledger, where there is one. Its writer has
+/// the log open, so that a reader leaves nothing behind; to read all of it would keep the log from
+/// being emptied.
+base::status check_growing_ledger(const storage::run_paths& paths) {
+  if (!actors::has_ledger(paths).value_or(false)) return {};
+  QUERN_TRY(const auto db,
+            storage::database::open(paths.database(), storage::database::access::read));
+  return {};
+}
+
+/// What report and page rest on, before anything of the run is changed: where it is damaged or of a
+/// later build, its lock and meta.json, too, stay as they are.
+base::expected<readable_run> read_run_files(const fs::path& folder) {
+  const storage::run_paths paths{folder};
+  const auto goes_on = [&] { return storage::is_locked(paths.lock()).value_or(false); };
+  readable_run run;
+  run.goes_on = goes_on();
+  if (!run.goes_on) {
+    QUERN_TRY(run.config, changed_config(folder, {}, false));
+    if (run.config.stage == "sft") return run;
+    QUERN_TRY(run.begun, actors::has_ledger(paths));
+    if (!run.begun) return run;
+    const auto whole = storage::database::check_untouched(paths.database());
+    if (whole) return run;
+    // Unless a writer has begun meanwhile, whose changes look like damage to a reader without lock.
+    run.goes_on = goes_on();
+    if (!run.goes_on) return tl::make_unexpected(whole.error());
+  }
+  QUERN_CHECK(check_growing_ledger(paths));
+  return run;
+}
+
+int make_report(const fs::path& folder, const readable_run& found) {
+  if (found.config.stage == "sft") {
     tell(stderr,
          "quern report: {} is of stage sft, which issues no samples and has no closing report, but "
          "a page\n",
          folder.string());
     return done;
   }
-  base::set_log_level(config->observe.log_level);
-  const auto begun = actors::has_ledger(run->paths());
-  if (!begun) return report("report", begun.error());
-  if (!*begun) {
+  base::set_log_level(found.config.observe.log_level);
+  if (!found.begun) {
     tell(stdout, "{} was ended before anything was made: it has no closing report\n",
          folder.string());
     return done;
   }
+  auto run = storage::run_directory::open(folder);
+  if (!run) return report("report", run.error());
+  // Again, now that nobody else can change it.
+  const auto config = changed_config(folder, {}, false);
+  if (!config) return report("report", config.error());
   const auto goal = actors::goal_of(*config, run->paths());
   if (!goal) return report("report", goal.error());
   // The last weights of a run that goes on are not the last ones.
@@ -74,23 +113,39 @@ int make_report(const fs::path& folder) {
   return done;
 }
 
-/// The closing report, where the run does not go on, and the page in `file`.
+/// A page in `file`. What cannot be read is said there.
+base::status put_page(const fs::path& folder, const fs::path& file) {
+  QUERN_CHECK(write_run_page(folder, file));
+  tell(stdout, "page: {}\n", file.string());
+  return {};
+}
+
+/// The closing report, where the run does not go on, and the page in `file`; where that is empty,
+/// in the folder of the run.
 int make_both(const fs::path& folder, const fs::path& file) {
-  const storage::run_paths paths{folder};
-  if (const auto meta = storage::read_meta(paths); !meta) return report("report", meta.error());
-  const auto locked = storage::is_locked(paths.lock());
+  if (const auto meta = storage::read_meta({folder}); !meta) return report("report", meta.error());
+  const auto found = read_run_files(folder);
+  if (!found) {
+    const int code = report("report", found.error());
+    if (file.empty()) {
+      tell(stderr,
+           "nothing in {0} was changed; quern report {0} --out FILE makes a page elsewhere of what "
+           "can be read\n",
+           folder.string());
+      return code;
+    }
+    const auto written = put_page(folder, file);
+    return written ? code : report("report", written.error());
+  }
   int code = done;
-  if (locked && *locked) {
+  if (found->goes_on) {
     tell(stdout, "{} goes on: its closing report is made at its end\n", folder.string());
   } else {
-    code = make_report(folder);
+    code = make_report(folder, *found);
     if (code == paused) return code;
   }
-  // A person wants to see what there is of a broken run, too.
-  const auto written = write_run_page(folder, file);
-  if (!written) return report("report", written.error());
-  tell(stdout, "page: {}\n", file.string());
-  return code;
+  const auto written = put_page(folder, file.empty() ? page_file(folder) : file);
+  return written ? code : report("report", written.error());
 }
 
 int print_data(const fs::path& folder) {
@@ -180,10 +235,10 @@ int cmd_report(int argc, char** argv) {
   if (!present) return report("report", present.error());
   if (as_json) return print_data(*present);
   if (live->count() > 0) return serve(*present, served);
-  if (out.empty()) return make_both(*present, page_file(*present));
   // Before the closing report, which may take minutes.
-  if (const auto usable = check_output_file("--out", out); !usable)
-    return report("report", usable.error());
+  if (!out.empty())
+    if (const auto usable = check_output_file("--out", out); !usable)
+      return report("report", usable.error());
   return make_both(*present, out);
 }
 
