@@ -324,17 +324,53 @@ TEST_CASE("quern compare puts runs in any state side by side, as text and as a p
       f.quern({"compare", f.run("a").string(), f.run("b").string(), f.run("empty").string(),
                f.run("broken").string(), "--html", page.string()});
   CAPTURE(end.output);
-  CHECK(end.code == 0);
+  CHECK(end.code == 1);
   CHECK(contains(end.output, "learner.learning_rate"));
   CHECK(contains(end.output, "mean reward, by steps"));
-  CHECK(contains(end.output, f.run("broken").string() + ": ledger: "));
+  // The run, what is damaged, and what to do; what it has is compared all the same.
+  CHECK(contains(end.output, "quern compare: " + f.run("broken").string() + ": ledger: "));
+  CHECK(contains(end.output,
+                 "restore " + (f.run("broken") / "run.db").string() + " from a copy of the run"));
+  CHECK(contains(end.output, ", damaged"));
   CHECK(contains(base::read_file(page).value_or(""), "\"kind\":\"compare\""));
-  const finished json =
-      f.quern({"compare", f.run("a").string(), f.run("broken").string(), "--json"});
+  const finished json = f.quern(
+      {"compare", f.run("a").string(), f.run("b").string(), f.run("empty").string(), "--json"});
   CHECK(json.code == 0);
-  const auto told = must(base::parse_json(json.output));
+  const auto all = must(base::parse_json(json.output));
+  CHECK(all["runs"].size() == 3);
+  const auto of_damaged = [&](int code, const std::string& what) {
+    fs::remove(f.folder.path() / "json");
+    const finished one =
+        run_to_end({"/bin/sh", "-c",
+                    "exec " + program("quern") + " compare " + f.run("a").string() + " " +
+                        f.run("broken").string() + " --json 2> " + f.run("told").string()},
+                   f.folder.path() / "json");
+    CHECK(one.code == code);
+    CHECK(contains(base::read_file(f.run("told")).value_or(""),
+                   "quern compare: " + f.run("broken").string() + ": " + what));
+    return must(base::parse_json(one.output));
+  };
+  const auto told = of_damaged(1, "ledger: ");
   CHECK(told["runs"].size() == 2);
   CHECK(told["figures"][0]["name"] == "state");
+  // A count of rows that cannot be read is none.
+  CHECK(told["figures"][2]["name"] == "samples issued");
+  CHECK(told["figures"][2]["values"][1] == "");
+  fs::copy(f.run("a") / "run.db", f.run("broken") / "run.db", fs::copy_options::overwrite_existing);
+  const std::string config = must(base::read_file(f.run("broken") / "config.yaml"));
+  REQUIRE(base::write_file_atomic(f.run("broken") / "config.yaml", config + "no_such_key: 1\n"));
+  of_damaged(2, "configuration: ");
+  CHECK(contains(base::read_file(f.run("told")).value_or(""),
+                 "put it back: the text that it had is \"config\" in " +
+                     (f.run("broken") / "meta.json").string()));
+  REQUIRE(base::write_file_atomic(f.run("broken") / "config.yaml", config));
+  {
+    const auto db =
+        must(storage::database::open(f.run("broken") / "run.db", storage::database::access::write));
+    REQUIRE(db->execute("PRAGMA user_version = 3"));
+    REQUIRE(db->fold());
+  }
+  of_damaged(2, "ledger: ");
   const std::string a = f.run("a").string();
   for (const auto& [runs, part] : std::map<std::size_t, const char*>{
            {1, "runs: 1 given, at least 2 needed"}, {9, "runs: 9 given, at most 8 allowed"}}) {

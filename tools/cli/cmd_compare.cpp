@@ -27,6 +27,18 @@ base::expected<std::vector<run_view>> read_runs(const std::vector<std::string>& 
   return views;
 }
 
+/// Says on stderr what is damaged of each run, and what to do. The exit code: `failed` before
+/// `usage`, and `done` where all are whole.
+int tell_damage(const std::vector<compared_run>& runs) {
+  int worst = done;
+  for (const compared_run& run : runs)
+    for (const base::error& one : run.view->damage()) {
+      const int code = report("compare", base::in_context(run.name, one).value());
+      if (worst != failed) worst = code;
+    }
+  return worst;
+}
+
 base::status write_comparison(const std::vector<compared_run>& runs, const std::string& file) {
   QUERN_TRY(const std::string nonce, fresh_nonce());
   return base::write_file_atomic(
@@ -57,13 +69,16 @@ int cmd_compare(int argc, char** argv) {
   std::vector<compared_run> runs;
   for (std::size_t i = 0; i < folders.size(); ++i)
     runs.push_back({folders[i], &(*views)[i]});
+  // Before the tables: what they lack is known then, and standard output may be somewhere else.
+  const int damaged = tell_damage(runs);
   const int printed =
       print_result("compare", as_json ? base::dump(compare_json(runs)) + "\n" : compare_text(runs));
-  if (printed != done || html.empty()) return printed;
+  if (printed != done) return printed;
+  if (html.empty()) return damaged;
   if (const auto written = write_comparison(runs, html); !written)
     return report("compare", written.error());
   tell(as_json ? stderr : stdout, "\npage: {}\n", html);
-  return done;
+  return damaged;
 }
 
 }  // namespace quern::tools

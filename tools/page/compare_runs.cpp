@@ -56,6 +56,11 @@ std::int64_t count_of(const std::map<std::string, std::int64_t>& counts, const c
   return found == counts.end() ? 0 : found->second;
 }
 
+std::string state_text(const run_view& view) {
+  std::string text(to_string(view.state()));
+  return view.damage().empty() ? text : text + ", damaged";
+}
+
 std::string steps_text(const run_view& view) {
   const auto& config = view.config();
   if (!config) return std::to_string(view.curves().last());
@@ -119,19 +124,22 @@ std::vector<compared_row> compared_figures(const std::vector<compared_run>& runs
     std::int64_t issued = 0;
     for (const auto& [state, count] : sums.states)
       issued += count;
+    // Where the ledger cannot be read, a count of nothing, or of a part, is no figure of the run.
+    const bool whole = run.view->has_samples();
+    const auto of_ledger = [&](std::string text) { return whole ? std::move(text) : ""; };
     const std::vector<std::string> values = {
-        std::string(to_string(run.view->state())),
+        state_text(*run.view),
         steps_text(*run.view),
-        std::to_string(issued),
-        std::to_string(count_of(sums.states, "trained")),
-        std::to_string(count_of(sums.states, "dropped")),
+        of_ledger(std::to_string(issued)),
+        of_ledger(std::to_string(count_of(sums.states, "trained"))),
+        of_ledger(std::to_string(count_of(sums.states, "dropped"))),
         tenth(curves, "reward", false),
         tenth(curves, "reward", true),
         tenth(curves, "ok", false, " %", 100),
         tenth(curves, "ok", true, " %", 100),
-        median_speedup(*run.view, sums, false),
-        median_speedup(*run.view, sums, true),
-        best_speedup(sums),
+        of_ledger(median_speedup(*run.view, sums, false)),
+        of_ledger(median_speedup(*run.view, sums, true)),
+        of_ledger(best_speedup(sums)),
         tenth(curves, "age_mean", true),
         tenth(curves, "tokens_per_s", true),
         tenth(curves, "evaluations_per_h", true),
@@ -197,8 +205,8 @@ std::vector<compared_row> compared_settings(const std::vector<compared_run>& run
 std::string compare_text(const std::vector<compared_run>& runs) {
   std::string text;
   for (const compared_run& run : runs)
-    for (const std::string& problem : run.view->problems())
-      text += fmt::format("{}: {}\n", run.name, problem);
+    for (const std::string& remark : run.view->remarks())
+      text += fmt::format("{}: {}\n", run.name, remark);
   text += table_text(runs, compared_figures(runs));
   for (const auto& [series, title] : {std::pair{"reward", "mean reward, by steps"},
                                       std::pair{"ok", "share of right kernels, by steps"}}) {

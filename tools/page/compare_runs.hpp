@@ -21,7 +21,8 @@ struct compared_run {
   const run_view* view = nullptr;  ///< refreshed; never null
 };
 
-/// State, steps, samples, and figures over the first and the last tenth of the steps.
+/// State, steps, samples, and figures over the first and the last tenth of the steps. Those of
+/// samples are empty where the ledger cannot be read.
 std::vector<compared_row> compared_figures(const std::vector<compared_run>& runs);
 
 /// Mean of a series ("reward", "ok") in ten stretches of the steps of the longest run.
@@ -31,7 +32,8 @@ std::vector<compared_row> compared_curve(const std::vector<compared_run>& runs,
 /// Keys whose values differ; one of a run whose configuration cannot be read is empty.
 std::vector<compared_row> compared_settings(const std::vector<compared_run>& runs);
 
-/// Tables for a terminal. Values of others are printable (base::printable).
+/// Tables for a terminal, and the remarks of each run. What is damaged is for the caller to tell
+/// (run_view::damage). Values of others are printable (base::printable).
 std::string compare_text(const std::vector<compared_run>& runs);
 
 /// What the page of a comparison draws.

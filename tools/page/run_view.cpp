@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/inspect/ledger_state.hpp"
 #include "actors/orchestrator/task_book.hpp"
 #include "base/file.hpp"
 #include "env/task/task.hpp"
@@ -16,6 +17,16 @@ namespace quern::tools {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What to do about a configuration that cannot be read. The run keeps its text in meta.json, too.
+std::string remedy_of_config(const storage::run_paths& paths) {
+  const auto recorded = storage::recorded_config(paths);
+  const auto text = base::read_file(paths.config());
+  if (!recorded) return "put it back from a copy of the run";
+  if (text && *text == *recorded) return "use the build that made the run (meta.json names it)";
+  return fmt::format("put it back: the text that it had is \"config\" in {}",
+                     paths.meta().string());
+}
 
 }  // namespace
 
@@ -42,14 +53,17 @@ base::expected<run_view> run_view::open(const fs::path& folder, lock_holder lock
 void run_view::read_config() {
   auto config = actors::load_run_config(paths_.config(), {});
   if (!config) {
-    problems_["configuration"] = config.error().message;
+    base::error why = config.error();
+    why.message += "; " + remedy_of_config(paths_);
+    problems_["configuration"] = {std::move(why)};
     return;
   }
   config_ = std::move(*config);
   if (config_->stage == "sft") return;
   const auto tasks = actors::task_book::make(*config_);
   if (!tasks) {
-    problems_["tasks"] = "tasks have no more than their names: " + tasks.error().message;
+    problems_["tasks"] = {
+        base::in_context("tasks have no more than their names", tasks.error()).value(), false};
     return;
   }
   for (const actors::book_task& task : tasks->tasks()) {
@@ -70,10 +84,30 @@ std::string run_view::name() const {
   return folder.empty() ? paths_.root.parent_path().filename().string() : folder;
 }
 
+std::vector<base::error> run_view::told_problems(bool damaging) const {
+  std::vector<base::error> told;
+  for (const auto& [part, one] : problems_)
+    if (one.damages == damaging) told.push_back(base::in_context(part, one.why).value());
+  return told;
+}
+
+std::vector<base::error> run_view::damage() const {
+  return told_problems(true);
+}
+
+std::vector<std::string> run_view::remarks() const {
+  std::vector<std::string> all;
+  for (base::error& one : told_problems(false))
+    all.push_back(std::move(one.message));
+  return all;
+}
+
 std::vector<std::string> run_view::problems() const {
   std::vector<std::string> all;
-  for (const auto& [part, text] : problems_)
-    all.push_back(part + ": " + text);
+  for (base::error& one : damage())
+    all.push_back(std::move(one.message));
+  for (std::string& one : remarks())
+    all.push_back(std::move(one));
   return all;
 }
 
@@ -94,24 +128,24 @@ void run_view::read_metrics() {
   problems_.erase("metrics");
   const auto damaged = tail_.read([this](const base::json& line) { curves_.add(line); });
   if (!damaged) {
-    problems_["metrics"] = damaged.error().message;
+    problems_["metrics"] = {damaged.error()};
   } else if (damaged->count > 0) {
-    problems_["metrics"] =
-        fmt::format("{} damaged lines are left out; the first: {}", damaged->count, damaged->first);
+    // A line that a dying machine tore costs its own step alone, and nothing brings it back.
+    problems_["metrics"] = {
+        base::error{base::errc::corrupt, fmt::format("{} damaged lines are left out; the first: {}",
+                                                     damaged->count, damaged->first)},
+        false};
   }
 }
 
 void run_view::read_ledger() {
   problems_.erase("ledger");
-  std::error_code ignored;
   if (config_ && config_->stage == "sft") return;
   // A run that was ended before its first sample has none, or an empty one.
-  if (!fs::exists(paths_.database(), ignored) || fs::file_size(paths_.database(), ignored) == 0) {
-    if (!curves_.empty())
-      problems_["ledger"] = fmt::format("{} is missing or empty", paths_.database().string());
-    return;
-  }
-  if (const auto read = scan_ledger(); !read) problems_["ledger"] = read.error().message;
+  const auto there = actors::has_ledger(paths_);
+  if (there && !*there) return;
+  const base::status read = there ? scan_ledger() : tl::make_unexpected(there.error());
+  if (!read) problems_["ledger"] = {read.error()};
 }
 
 base::status run_view::scan_ledger() {
@@ -162,7 +196,7 @@ void run_view::read_kernels(storage::sample_scan& scan, const sample_sums& sums)
 void run_view::read_state() {
   problems_.erase("lock");
   const auto locked = storage::is_locked(paths_.lock());
-  if (!locked) problems_["lock"] = locked.error().message;
+  if (!locked) problems_["lock"] = {locked.error(), false};
   report_ = base::read_file(paths_.report(), most_source_bytes).value_or("");
   const std::int64_t wanted = !config_                      ? 0
                               : actors::is_search(*config_) ? config_->run.budget_evaluations

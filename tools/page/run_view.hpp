@@ -64,8 +64,15 @@ class run_view {
   [[nodiscard]] const std::optional<actors::run_config>& config() const { return config_; }
   [[nodiscard]] const step_curves& curves() const { return curves_; }
   [[nodiscard]] sample_sums samples() const { return tally_.sums(); }
-  /// What could not be read, a sentence each.
+  /// What could not be read, a sentence each: damage() and what takes nothing from the figures,
+  /// such as single lines of metrics.jsonl or the names of tasks.
   [[nodiscard]] std::vector<std::string> problems() const;
+  /// The second kind alone.
+  [[nodiscard]] std::vector<std::string> remarks() const;
+  /// Files without which figures of the run are missing, each with what to do; empty: it is whole.
+  [[nodiscard]] std::vector<base::error> damage() const;
+  /// Whether what samples() says is all that the ledger has.
+  [[nodiscard]] bool has_samples() const { return !problems_.contains("ledger"); }
   [[nodiscard]] task_words words_of(const std::string& task) const;
   /// {"x", "low", "median", "high", "best"}: speed-ups of what each step was trained on.
   [[nodiscard]] base::ordered_json speedups(const sample_sums& sums) const;
@@ -84,6 +91,13 @@ class run_view {
   [[nodiscard]] base::ordered_json kernels_json() const;
   [[nodiscard]] base::ordered_json settings_json() const;
   [[nodiscard]] base::ordered_json progress_json() const;
+
+  /// Of one part of the run.
+  struct part_problem {
+    base::error why;
+    bool damages = true;  ///< figures are missing
+  };
+  [[nodiscard]] std::vector<base::error> told_problems(bool damaging) const;
 
   struct shown_kernel {
     std::string task;
@@ -104,7 +118,7 @@ class run_view {
   std::string report_;
   run_state state_ = run_state::paused;
   /// By what cannot be read: "configuration", "tasks", "metrics", "ledger", "lock".
-  std::map<std::string, std::string> problems_;
+  std::map<std::string, part_problem> problems_;
   std::string seen_;  ///< what the last refresh found, in short
   std::int64_t revision_ = 0;
 };
