@@ -67,7 +67,8 @@ struct lane {
   /// Whether candidates can do without host code of their own, so that a suite or a run may forbid
   /// it, and with it graphs and libraries.
   bool host_code_is_optional;
-  /// Shortest time of a baseline that is worth measuring, ns a call.
+  /// Shortest time of a baseline that is measured well, ns a call. No sharp limit, since machines
+  /// differ: `check_baseline_time` of env/tensor_task says what is refused.
   std::int64_t least_baseline_ns;
   /// Speed-up x 100 above which a claim is measured again where a suite does not say.
   std::int64_t usual_recheck_above_e2;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,6 +85,10 @@ std::vector<task_finding> check_reference_text(const task& what);
 /// at full bandwidth and a quarter of its arithmetic at full speed, since fast algorithms do with
 /// less than the obvious number of operations.
 std::int64_t roofline_floor_ns(const task_instance& at, const machine_peak& peak);
+
+/// Whether a baseline of `baseline_ns` a call, as this machine computes it, is long enough for a
+/// lane that wants `least_ns`; none: it is. Advice below that, a refusal below half of it.
+std::optional<task_finding> check_baseline_time(std::int64_t baseline_ns, std::int64_t least_ns);
 
 /// All rules: text; the same result twice; finite results (but for `special` inputs); tolerance
 /// against f64 at every size and distribution; an output that varies and every input mattering

@@ -193,7 +193,7 @@ TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, i
   oracle.flicker = true;
   CHECK(check(scaled_rows(), oracle).find("nondeterministic") == 0);
   oracle.flicker = false;
-  oracle.ns = 99'999;
+  oracle.ns = 49'999;
   CHECK(check(scaled_rows(), oracle) == "too_fast ");
   oracle.ns = 100'000;
   CHECK(check(scaled_rows(), oracle).empty());
@@ -206,6 +206,29 @@ TEST_CASE("a reference that flickers, or is too quick, or beats its own floor, i
   test::edit_tensors(dear).cost.bytes = env::size_expr::parse("9*n*m").value();
   CHECK(check(dear, oracle) == "cost ");
   CHECK(env::cuda_lane.least_baseline_ns == 20'000);
+}
+
+TEST_CASE("a baseline that a faster machine makes short is advice, and no refusal") {
+  CHECK_FALSE(env::check_baseline_time(100'000, 100'000));
+  // What one machine computes in 160 us another does in 90: a shipped suite is good on both.
+  for (const std::int64_t ns : {99'999, 90'000, 50'000}) {
+    const auto told = env::check_baseline_time(ns, 100'000);
+    REQUIRE(told);
+    CHECK_FALSE(told->fatal);
+    CHECK(told->rule == "too_fast");
+  }
+  CHECK(test::contains(env::check_baseline_time(90'000, 100'000)->text,
+                       "takes 90 us on this machine, at least 100 us can be timed well"));
+  const auto refused = env::check_baseline_time(49'999, 100'000);
+  REQUIRE(refused);
+  CHECK(refused->fatal);
+  CHECK(test::contains(refused->text, "at least 50 us can be timed on any machine"));
+  fake_oracle oracle;
+  oracle.ns = 90'000;
+  const auto report = env::check_task(scaled_rows(), oracle, {}, 5);
+  REQUIRE(report);
+  CHECK(report->ok());
+  CHECK(rules_of(*report) == "too_fast ");
 }
 
 TEST_CASE("the quick check finds what runs show, and times nothing") {
