@@ -45,6 +45,8 @@ std::vector<build_source> control_sources(const std::vector<build_source>& sourc
   return ours;
 }
 
+enum class slim_end { built, refused, refused_cuda };  ///< the last: what nvcc was given
+
 bool has_cuda_source(const std::vector<build_source>& sources) {
   return std::any_of(sources.begin(), sources.end(), [](const auto& one) { return one.cuda; });
 }
@@ -71,14 +73,16 @@ struct extension_builder::state {
   base::status make_support();
   [[nodiscard]] child_spec spec_of(const std::string& script) const;
   [[nodiscard]] extension_job job_of(const extension_request& request, const extension_flags& flags,
-                                     const std::vector<build_source>& sources, bool slim) const {
-    return make_extension_job(tools, request, flags, sources, options.architecture, slim);
+                                     const std::vector<build_source>& sources,
+                                     build_way way) const {
+    return make_extension_job(tools, request, flags, sources, options.architecture, way);
   }
   base::expected<tool_outcome> run_once(const extension_job& job) const;
-  base::expected<bool> slim(const extension_request& request, const extension_flags& flags,
-                            extension_result& result);
+  base::expected<slim_end> slim(const extension_request& request, const extension_flags& flags,
+                                extension_result& result);
   base::expected<base::unique_fd> full(const extension_request& request,
-                                       const extension_flags& flags, extension_result& result);
+                                       const extension_flags& flags, compiled_first first,
+                                       extension_result& result);
   base::expected<extension_result> build(const extension_request& request);
   base::status keep(const base::unique_fd& made, extension_result& result);
 };
@@ -148,7 +152,8 @@ base::status extension_builder::state::find_identity() {
   probe.cuda_sources.emplace_back("");
   probe.with_cuda = true;
   for (const bool slim : {false, true})
-    hash.add(make_extension_job(tools, probe, {}, full_sources(probe), "sm_0", slim).script);
+    hash.add(
+        make_extension_job(tools, probe, {}, full_sources(probe), "sm_0", {.slim = slim}).script);
   hash.add(support_script(tools));
   fingerprint = hash.digest();
   return {};
@@ -191,42 +196,45 @@ base::status extension_builder::state::keep(const base::unique_fd& made, extensi
   return {};
 }
 
-// Whether it was built. A failure says nothing about the text.
-base::expected<bool> extension_builder::state::slim(const extension_request& request,
-                                                    const extension_flags& flags,
-                                                    extension_result& result) {
+// A failure says nothing about the text, only which compiler to ask first.
+base::expected<slim_end> extension_builder::state::slim(const extension_request& request,
+                                                        const extension_flags& flags,
+                                                        extension_result& result) {
   const auto sources =
       slim_sources(request, [&](std::string_view name) { return operators.count(name) != 0; });
   if (!sources) {
     result.slim_text = "it includes what has no slim form";
-    return false;
+    return slim_end::refused;
   }
-  QUERN_TRY(auto ran, run_once(job_of(request, flags, *sources, true)));
+  QUERN_TRY(auto ran, run_once(job_of(request, flags, *sources, {.slim = true})));
   result.ms += ran.ms;
   result.core_s += static_cast<double>(ran.end.user_us + ran.end.system_us) * 1e-6;
   result.layers = ran.layers;
   if (!ran.end.succeeded()) {
     result.slim_text = ran.end.text() + "; " + useful_text(ran.err, options.shown_characters);
-    return false;
+    return ran.end.ending == child_end::kind::exited && ran.end.code == exit_of_cuda
+               ? slim_end::refused_cuda
+               : slim_end::refused;
   }
   QUERN_TRY(const auto made, open_product(ran, extension_product));
-  if (!made) return false;
+  if (!made) return slim_end::refused;
   QUERN_CHECK(keep(made, result));
   result.by = extension_result::route::slim;
-  return true;
+  return slim_end::built;
 }
 
 // None: not built, and `result` says why.
 base::expected<base::unique_fd> extension_builder::state::full(const extension_request& request,
                                                                const extension_flags& flags,
+                                                               compiled_first first,
                                                                extension_result& result) {
   const auto sources = full_sources(request);
-  const extension_job job = job_of(request, flags, sources, false);
+  const extension_job job = job_of(request, flags, sources, {.slim = false, .first = first});
   child_spec spec = spec_of(job.script);
   QUERN_TRY(const auto input, as_memory_file(job.input));
   spec.in = child_stream::from(input.get());
   const auto control = [&]() {
-    return run_once(job_of(control_request(request), {}, control_sources(sources), false));
+    return run_once(job_of(control_request(request), {}, control_sources(sources), {}));
   };
   QUERN_TRY(auto ran, run_compiler(children, spec, control));
   const std::int64_t before_ms = result.ms;
@@ -260,9 +268,17 @@ base::expected<extension_result> extension_builder::state::build(const extension
     return base::fail(base::errc::unavailable,
                       "'{}' has a CUDA source, and there is no nvcc: run tools/setup.sh --cuda",
                       request.name);
-  QUERN_TRY(const bool slim_built, slim(request, flags, result));
-  if (slim_built || !options.full_route) return result;
-  QUERN_TRY(const auto made, full(request, flags, result));
+  if (const auto name = undeclared_function(request)) {
+    result.text = fmt::format(
+        "error: `functions` names '{0}', which no C++ source declares: write its declaration into "
+        "cpp_sources, as `torch::Tensor {0}(...);`\n",
+        *name);
+    return result;
+  }
+  QUERN_TRY(const auto by_slim, slim(request, flags, result));
+  if (by_slim == slim_end::built || !options.full_route) return result;
+  const auto first = by_slim == slim_end::refused_cuda ? compiled_first::cuda : compiled_first::cxx;
+  QUERN_TRY(const auto made, full(request, flags, first, result));
   if (made) {
     QUERN_CHECK(keep(made, result));
   }
@@ -319,7 +335,7 @@ base::expected<extension_result> extension_builder::build_fully(const extension_
   const extension_flags flags = judge_flags(request);
   result.text = flags.refused;
   if (!flags.refused.empty()) return result;
-  QUERN_TRY(const auto made, state_->full(request, flags, result));
+  QUERN_TRY(const auto made, state_->full(request, flags, compiled_first::cxx, result));
   if (made) result.outcome = compile_result::kind::built;
   return result;
 }

@@ -113,12 +113,13 @@ std::string side_by_side(const std::vector<std::string> (&compile)[2]) {
   return script + "} | cat\n";
 }
 
-// With torch's own headers a CUDA file takes most of a minute, and an error in the C++ file, which
-// binds it, is the usual one: what stands behind an error is not begun.
-std::string one_by_one(const std::vector<std::string> (&compile)[2]) {
+// With torch's own headers a CUDA file takes most of a minute, and a C++ file a quarter of one:
+// what stands behind an error is not begun.
+std::string one_by_one(const std::vector<std::string> (&compile)[2], compiled_first first) {
   std::string script;
-  for (const auto& commands : compile)
-    for (const auto& command : commands)
+  const std::size_t begin = first == compiled_first::cuda ? 1 : 0;
+  for (const std::size_t kind : {begin, 1 - begin})
+    for (const auto& command : compile[kind])
       script += fmt::format("grep -qsv '^0$' quern_*.end || {}\n", command);
   return script;
 }
@@ -128,7 +129,8 @@ std::string one_by_one(const std::vector<std::string> (&compile)[2]) {
 extension_job make_extension_job(const extension_tools& tools, const extension_request& request,
                                  const extension_flags& flags,
                                  const std::vector<build_source>& sources,
-                                 const std::string& architecture, bool slim) {
+                                 const std::string& architecture, build_way way) {
+  const bool slim = way.slim;
   extension_job job;
   command_line objects;
   std::vector<std::string> compile[2];  // of C++, of CUDA
@@ -144,13 +146,14 @@ extension_job make_extension_job(const extension_tools& tools, const extension_r
         fmt::format("({} >quern_{}.txt 2>&1; echo $? >quern_{}.end)", as_shell_line(words), i, i));
     results += fmt::format(
         "[ ! -e quern_{0}.txt ] || cat quern_{0}.txt >&2\n"
-        "[ ! -e quern_{0}.end ] || [ \"$(cat quern_{0}.end)\" = 0 ] || bad=1\n",
-        i);
+        "[ ! -e quern_{0}.end ] || [ \"$(cat quern_{0}.end)\" = 0 ] || bad{1}=1\n",
+        i, source.cuda ? "_cuda" : "");
   }
   for (const auto& header : request.headers)
     add_input(job, header.name, header.text);
-  job.script += slim ? side_by_side(compile) : one_by_one(compile);
-  job.script += "bad=0\n" + results + "[ $bad = 0 ] || exit 1\n" +
+  job.script += slim ? side_by_side(compile) : one_by_one(compile, way.first);
+  job.script += "bad=0 bad_cuda=0\n" + results + "[ $bad = 0 ] || exit 1\n" +
+                fmt::format("[ $bad_cuda = 0 ] || exit {}\n", slim ? exit_of_cuda : 1) +
                 as_shell_line(link_command(tools, request, flags, objects, slim)) + " || exit 1\n" +
                 (slim ? no_slim_name_is_missing : "") + "exit 0\n";
   return job;

@@ -25,18 +25,29 @@ struct extension_tools {
 inline constexpr const char* extension_product = "extension.so";
 
 /// The files and the shell's script of one build. The script compiles the sources (slim: all at
-/// once; else C++ before CUDA, up to the first that fails), writes what the compilers said to its
-/// standard error in the order of the sources, and links.
+/// once; else one after the other, up to the first that fails), writes what the compilers said to
+/// its standard error in the order of the sources, and links.
 struct extension_job {
   std::string input;  ///< the child's standard input: sources and headers, one behind the other
   std::string script;
 };
 
-/// `architecture`: "sm_90a". `slim`: with the headers of `tools.headers` and the support object.
+/// Whose error is likely, so that the other is not waited for.
+enum class compiled_first { cxx, cuda };
+
+struct build_way {
+  bool slim = false;  ///< with the headers of `tools.headers` and the support object
+  compiled_first first = compiled_first::cxx;  ///< of what is not slim
+};
+
+/// How the script of a slim job ends where C++ was compiled and CUDA was not.
+inline constexpr int exit_of_cuda = 4;
+
+/// `architecture`: "sm_90a".
 extension_job make_extension_job(const extension_tools& tools, const extension_request& request,
                                  const extension_flags& flags,
                                  const std::vector<build_source>& sources,
-                                 const std::string& architecture, bool slim);
+                                 const std::string& architecture, build_way way);
 
 /// The script that compiles quern_support.cpp to `extension_product`.
 std::string support_script(const extension_tools& tools);

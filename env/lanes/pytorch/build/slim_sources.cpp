@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/text.hpp"
+#include "env/screen/lexer.hpp"
 
 namespace quern::env {
 namespace {
@@ -226,6 +227,22 @@ std::vector<build_source> full_sources(const extension_request& request) {
     cuda = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n" + cuda;
   sources.push_back({inline_cuda_name, std::move(cuda), true});
   return sources;
+}
+
+std::optional<std::string> undeclared_function(const extension_request& request) {
+  if (!request.functions || !request.headers.empty()) return std::nullopt;
+  std::set<std::string> words;
+  std::string before;
+  for (token& one : lex_cpp(joined_sources(request.cpp_sources))) {
+    const bool imports = before == "using" && one.text == "namespace";
+    if (imports || one.text == "##") return std::nullopt;
+    before = one.text;
+    if (one.kind == token_kind::identifier) words.insert(std::move(one.text));
+  }
+  for (const named_text& function : *request.functions)
+    for (const token& one : lex_cpp(function.name))
+      if (one.kind == token_kind::identifier && !words.contains(one.text)) return function.name;
+  return std::nullopt;
 }
 
 std::optional<std::vector<build_source>> slim_sources(const extension_request& request,

@@ -21,6 +21,12 @@ struct build_source {
 /// What torch.utils.cpp_extension would compile for the request, its binding included.
 std::vector<build_source> full_sources(const extension_request& request);
 
+/// A name of `functions` that no C++ source of an inline request can declare, since it does not
+/// occur there: what binds it cannot be compiled, which torch's headers take a quarter of a minute
+/// to say. None: each occurs, or something is there that may bring one in (a header of the
+/// candidate's, `using namespace`, `##`).
+std::optional<std::string> undeclared_function(const extension_request& request);
+
 /// Whether ATen has a header for an operator's name ("relu": ATen/ops/relu.h).
 using operator_headers = std::function<bool(std::string_view name)>;
 

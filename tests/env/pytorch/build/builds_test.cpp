@@ -305,6 +305,16 @@ TEST_CASE("a flag that is refused is the candidate's error, and no compiler runs
   CHECK(contains(result.text, "-fplugin=/tmp/own.so"));
 }
 
+TEST_CASE("a function that is not declared is the candidate's error, and no compiler runs") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  const auto result =
+      built(*with, cpp_request("torch::Tensor add(torch::Tensor a) { return a; }", {"sub"}));
+  CHECK((result.outcome == build_kind::error));
+  CHECK((result.by == route::none));
+  CHECK(contains(result.text, "`functions` names 'sub'"));
+}
+
 TEST_CASE("texts that raise, exit, print or never end a call are recorded as far as they came") {
   workshop* with = shared();
   if (with == nullptr) return;

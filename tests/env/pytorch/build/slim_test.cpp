@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "env/lanes/pytorch/build/extension_job.hpp"
 #include "env/lanes/pytorch/build/slim_sources.hpp"
 #include "samples.hpp"
 #include "support/test.hpp"
@@ -41,6 +42,43 @@ TEST_CASE("full sources are those of torch") {
   plain.error_handling = plain.implicit_headers = false;
   CHECK(contains(env::full_sources(plain)[0].text, "m.def(\"add\", add, \"adds\");"));
   CHECK_FALSE(contains(env::full_sources(plain)[0].text, "#include"));
+}
+
+TEST_CASE("a function that no C++ source can declare is known before a compiler runs") {
+  const auto missing = [](std::string source, std::vector<std::string> functions) {
+    return env::undeclared_function(cpp_request(std::move(source), std::move(functions)));
+  };
+  CHECK(missing("int f();", {"f"}) == std::nullopt);
+  CHECK(missing("int f();", {"f", "g"}) == "g");
+  CHECK(missing("// g is a function\nconst char* g2 = \"g\";", {"g"}) == "g");
+  CHECK(missing("namespace n { int f(); }", {"n::f"}) == std::nullopt);
+  CHECK(missing("namespace n { int f(); }", {"n::g"}) == "n::g");
+  CHECK(missing("#define CALL(x) int x();\nCALL(g)", {"g"}) == std::nullopt);
+  // What may bring a name in without saying it.
+  CHECK(missing("using namespace at;", {"relu"}) == std::nullopt);
+  CHECK(missing("#define PAIR(x) int x##_a();\nPAIR(g)", {"g_a"}) == std::nullopt);
+  auto with_header = cpp_request("", {"g"});
+  with_header.headers = {{"own.h", "int g();"}};
+  CHECK(env::undeclared_function(with_header) == std::nullopt);
+  with_header.functions.reset();
+  CHECK(env::undeclared_function(with_header) == std::nullopt);
+}
+
+TEST_CASE("with torch's headers the compiler that failed without them is asked first") {
+  auto request = full_request();
+  request.headers.clear();
+  const auto script_of = [&](env::build_way way) {
+    return env::make_extension_job({}, request, {}, env::full_sources(request), "sm_90a", way)
+        .script;
+  };
+  const auto is_before = [](const std::string& script, std::string_view a, std::string_view b) {
+    return script.find(a) < script.find(b);
+  };
+  CHECK(is_before(script_of({}), "'-c' 'main.cpp'", "'-c' 'cuda.cu'"));
+  CHECK(is_before(script_of({.first = env::compiled_first::cuda}), "'-c' 'cuda.cu'",
+                  "'-c' 'main.cpp'"));
+  CHECK(contains(script_of({.slim = true}), "[ $bad_cuda = 0 ] || exit 4"));
+  CHECK(contains(script_of({}), "[ $bad_cuda = 0 ] || exit 1"));
 }
 
 TEST_CASE("slim sources have no header of torch, and lines keep their numbers") {
