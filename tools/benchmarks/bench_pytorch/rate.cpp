@@ -18,6 +18,7 @@
 #include "tools/benchmarks/bench_gpu_figures.hpp"
 #include "tools/benchmarks/bench_pytorch/held_judge.hpp"
 #include "tools/benchmarks/bench_pytorch/kernelbench_beside.hpp"
+#include "tools/benchmarks/bench_pytorch/module_files.hpp"
 #include "tools/benchmarks/bench_pytorch/rate_list.hpp"
 #include "tools/stage_table.hpp"
 
@@ -61,25 +62,36 @@ base::expected<opened_evaluators> open_evaluators(const pytorch_bench_options& o
   return all;
 }
 
-void add_stages(env::stage_seconds& to, const env::stage_seconds& one) {
-  to.screen += one.screen, to.compile += one.compile, to.start += one.start;
-  to.reference += one.reference, to.verify += one.verify, to.probe += one.probe;
-  to.time += one.time, to.reverify += one.reverify;
+void add_stages(env::stage_seconds& to, const env::stage_seconds& one, double sign) {
+  using of_stage = double env::stage_seconds::*;
+  for (const of_stage stage :
+       {&env::stage_seconds::screen, &env::stage_seconds::compile, &env::stage_seconds::start,
+        &env::stage_seconds::reference, &env::stage_seconds::verify, &env::stage_seconds::probe,
+        &env::stage_seconds::time, &env::stage_seconds::reverify})
+    to.*stage += sign * one.*stage;
+}
+
+/// Adds the seconds that all evaluators have noted so far, times `sign`.
+void note_seconds(const opened_evaluators& from, double sign, rated_run& run) {
+  for (const auto& judge : from.judges) {
+    add_stages(run.stages, judge->stages(), sign);
+    run.waited_s += sign * judge->waited_for_device_s();
+    if (const auto* device = dynamic_cast<const env::pytorch_device_evaluator*>(judge.get()))
+      for (const auto& [step, seconds] : device->steps())
+        run.steps[step] += sign * seconds;
+  }
 }
 
 /// What all evaluators together have to tell.
 void take_notes(const opened_evaluators& from, rated_run& run) {
+  note_seconds(from, 1, run);
   std::vector<double> ready;
   for (std::size_t i = 0; i < from.judges.size(); ++i) {
     const auto& held = from.held[i]->held_s();
     run.held_s.insert(run.held_s.end(), held.begin(), held.end());
-    add_stages(run.stages, from.judges[i]->stages());
-    run.waited_s += from.judges[i]->waited_for_device_s();
-    const auto* device = dynamic_cast<const env::pytorch_device_evaluator*>(from.judges[i].get());
-    if (device == nullptr) continue;
-    ready.push_back(device->ready_share());
-    for (const auto& [step, seconds] : device->steps())
-      run.steps[step] += seconds;
+    if (const auto* device =
+            dynamic_cast<const env::pytorch_device_evaluator*>(from.judges[i].get()))
+      ready.push_back(device->ready_share());
   }
   if (!ready.empty()) run.ready_share = *std::min_element(ready.begin(), ready.end());
 }
@@ -93,18 +105,41 @@ std::string verdict_line(const std::string& name, const env::verdict& v) {
   return base::dump(line) + "\n";
 }
 
-/// The clock starts when the evaluators are open.
+/// A first candidate, without builds and clock: what starts with an evaluator, once, has started
+/// then, the warm Python that learns builds among it.
+base::status wait_until_warm(const pytorch_bench_options& o, const opened_evaluators& opened) {
+  QUERN_TRY(const auto honest, read_honest_modules(o.source));
+  const auto plain = std::ranges::find(honest, "relu.clamp", &honest_module::name);
+  if (plain == honest.end())
+    return base::fail(base::errc::not_found, "no relu.clamp among the honest modules of {}",
+                      o.source);
+  for (const auto& judge : opened.judges) {
+    env::evaluation_request request;
+    request.subject = plain->subject;
+    request.source = plain->source;
+    request.verify_only = true;
+    judge->compile_ahead(request);
+    if (const auto v = judge->evaluate(request); v.kind != env::verdict_kind::ok)
+      return base::fail(base::errc::unavailable, "the evaluator does not work: {} {}", kind_text(v),
+                        v.detail);
+  }
+  return {};
+}
+
+/// The clock starts when the evaluators have answered once.
 base::expected<rated_run> run_rate(const pytorch_bench_options& o,
                                    const std::vector<rated_module>& all,
                                    const std::vector<std::size_t>& places, const bench_part& part) {
   QUERN_TRY(const auto opened, open_evaluators(o));
+  QUERN_CHECK(wait_until_warm(o, opened));
+  rated_run run;
+  note_seconds(opened, -1, run);
   std::vector<env::candidate_judge*> with;
   for (const auto& one : opened.held)
     with.push_back(one.get());
   std::vector<env::evaluation_request> requests;
   for (const rated_module& one : all)
     requests.push_back(rated_request(one, o.seed));
-  rated_run run;
   std::ofstream verdicts;
   if (!o.verdicts.empty()) {
     verdicts.open(o.verdicts);

@@ -28,6 +28,7 @@ class module_sides final : public timed_sides, private single_windows {
  public:
   explicit module_sides(const module_timing_request& r)
       : r_(r),
+        steps_(*r.steps),
         schedule_(r.protocol, r.budget_s),
         slots_(schedule_.every_call_counts() ? 1 : static_cast<std::size_t>(r.task->slots)),
         order_(r.order_seed, "order of a module's calls") {
@@ -48,11 +49,19 @@ class module_sides final : public timed_sides, private single_windows {
  private:
   void draw() override { drawn_.push_back(r_.calls->fresh(slots_)); }
   finding window(bool candidate, std::size_t drawn, std::vector<double>& call_ns) override;
-  finding compare() override { return r_.calls->compare(drawn_[last_drawn_], timed_call_is_wrong); }
+  finding compare() override { return compare(drawn_[last_drawn_]); }
 
   finding side(bool candidate, bool copies, std::size_t calls, device_window& took);
   finding pair_of_windows(std::span<const module_case> window, bool candidate_first,
                           window_pair& took, double& tail_ns);
+  finding make(std::span<const module_case> window) {
+    const step_clock step(steps_, "clock: content");
+    return r_.calls->make(window);
+  }
+  finding compare(std::span<const module_case> window) {
+    const step_clock step(steps_, "clock: comparing");
+    return r_.calls->compare(window, timed_call_is_wrong);
+  }
   finding deliver_at_times();
   finding deliver();
   finding hidden_call();
@@ -65,6 +74,7 @@ class module_sides final : public timed_sides, private single_windows {
       "a timed call is wrong, though the checks before were right";
 
   const module_timing_request& r_;
+  step_seconds& steps_;
   round_schedule schedule_;
   std::size_t slots_;  ///< calls of a window
   base::random_stream order_;
@@ -79,6 +89,7 @@ class module_sides final : public timed_sides, private single_windows {
 /// A window of one side, whose contents were made. `copies`: of the reference, its outputs are
 /// copied as those of a candidate are.
 finding module_sides::side(bool candidate, bool copies, std::size_t calls, device_window& took) {
+  const step_clock step(steps_, "clock: windows with what stands around them");
   if (candidate) return r_.calls->candidate(calls, limit_s(), took);
   auto f = r_.calls->reference(calls, copies, took);
   if (f.ok() && took.tail_ns > 0) times_.reference_tail(took.tail_ns);
@@ -87,7 +98,7 @@ finding module_sides::side(bool candidate, bool copies, std::size_t calls, devic
 
 finding module_sides::pair_of_windows(std::span<const module_case> window, bool candidate_first,
                                       window_pair& took, double& tail_ns) {
-  if (auto f = r_.calls->make(window); !f.ok()) return f;
+  if (auto f = make(window); !f.ok()) return f;
   device_window reference, candidate;
   for (const bool is_candidate : {candidate_first, !candidate_first}) {
     // Its copy would lie where that of the candidate does.
@@ -96,7 +107,7 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
     if (!f.ok()) return f;
     if (r_.after_window) r_.after_window(is_candidate);
   }
-  if (auto f = r_.calls->compare(window, timed_call_is_wrong); !f.ok()) return f;
+  if (auto f = compare(window); !f.ok()) return f;
   if (auto f = deliver_at_times(); !f.ok()) return f;
   const auto calls = static_cast<double>(window.size());
   took = {reference.answer_ns / calls, candidate.answer_ns / calls};
@@ -112,6 +123,7 @@ finding module_sides::deliver_at_times() {
 /// By both sides, in random order: which of them the processor's caches served last is to be
 /// chance, for who comes next to the pair that follows is faster by some microseconds.
 finding module_sides::deliver() {
+  const step_clock step(steps_, "clock: deliveries");
   double took_ns = 0;
   const bool candidate_last = order_.chance(0.5);
   for (const bool is_candidate : {!candidate_last, candidate_last}) {
@@ -180,7 +192,7 @@ finding module_sides::window(bool candidate, std::size_t drawn, std::vector<doub
   device_window took;
   // The same contents are there for the reference behind it.
   if (candidate || !candidates_began_)
-    if (auto f = r_.calls->make(drawn_[drawn]); !f.ok()) return f;
+    if (auto f = make(drawn_[drawn]); !f.ok()) return f;
   if (auto f = side(candidate, copies, slots_, took); !f.ok()) return f;
   call_ns.assign(slots_, took.answer_ns / static_cast<double>(slots_));
   if (!candidate) return candidates_began_ ? finding{} : deliver_at_times();

@@ -19,6 +19,7 @@ struct module_timing_request {
   std::uint64_t order_seed = 0;
   double budget_s = 0.5;
   estimate_limits limits;
+  step_seconds* steps = nullptr;  ///< where its seconds go; outlives the call
   /// Order, length and flush. A protocol that counts calls has windows of one, so that the cache is
   /// read before each.
   measure_protocol protocol = paired_protocol;
