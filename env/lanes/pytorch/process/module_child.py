@@ -251,18 +251,23 @@ class Child:
 
     def constructed(self, of, init, asked):
         """What the class gives. On a GPU its numbers are drawn there, which takes milliseconds where a core takes a second,
-        unless the constructor does not run so, or `asked` says on a core. Equal draws in one order are equal numbers at either
-        place, so that a model whose weights have names of its own has those of the reference, as in KernelBench."""
+        unless the constructor does not run so, draws on a core all the same (into torch.Tensor(3, 4), which is made there), or
+        `asked` says on a core. Equal draws in one order are equal numbers at either place, so that a model whose weights have
+        names of its own has those of the reference, as in KernelBench."""
         self.drawn_on_core = True
         if self.memory.is_lent and not self.without_memory and not asked["on_core"]:
             seed_all(asked["seed"])
+            before = self.memory.state_on_core()
             try:
                 with self.memory.drawing():
                     made = of(*init)
-                self.drawn_on_core = False
-                return made
+                self.drawn_on_core = self.memory.state_on_core() != before
+                if not self.drawn_on_core:
+                    return made
             except Exception:
-                gc.collect()  # what it has of the device's memory
+                pass
+            made = None
+            gc.collect()  # what it has of the device's memory
         seed_all(asked["seed"])
         return of(*init)
 

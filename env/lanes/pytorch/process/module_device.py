@@ -76,6 +76,10 @@ class DeviceMemory:
         """Tensors that are made within it, and say nothing of a device, are made on this one."""
         return self.device
 
+    def state_on_core(self):
+        """Of the generator of a core: it changes with each number that is drawn there."""
+        return torch.get_rng_state().tolist()
+
     def import_region(self, region, fd, size, hint, _):
         """Address at which kernels find the region. Inputs cannot be written here, at no address."""
         named = self.window, ctypes.c_int32(region), ctypes.c_int32(fd), ctypes.c_uint64(size), ctypes.c_uint64(hint)

@@ -35,6 +35,10 @@ class DeviceMemory(module_device_of_gpus.DeviceMemory):
         finally:
             del torch.is_drawing
 
+    def state_on_core(self):
+        """A module of a test that draws as a core does says so."""
+        return getattr(torch, "drawn_on_core", 0)
+
     def capture(self, work):
         if getattr(torch, "refuses_graphs", False):
             raise RuntimeError("operation not permitted when stream is capturing")

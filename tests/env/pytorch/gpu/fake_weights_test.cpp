@@ -30,6 +30,12 @@ std::string with_own_names(const std::string& first = {}) {
 const char* const not_on_a_device =
     "        if hasattr(torch, 'is_drawing'):\n            raise TypeError('not on a device')\n";
 
+/// As one that draws into torch.Tensor(3, 4): its tensors are on a core wherever it is made.
+const char* const draws_there_itself =
+    "        if hasattr(torch, 'is_drawing'):\n"
+    "            torch.manual_seed(torch.initial_seed() ^ 1)\n"
+    "            torch.drawn_on_core = 1\n";
+
 /// Another task each time: where its numbers are drawn stays with a task.
 std::shared_ptr<const task> fresh_task(const std::string& name, std::string reference = layered) {
   return task_of(std::move(reference) + "\n# " + name + "\n");
@@ -77,6 +83,24 @@ TEST_CASE("a constructor that does not run on the device has the reference draw 
   std::string keeps_it = with_own_names(not_on_a_device);
   keeps_it.insert(keeps_it.find("\nclass ModelNew(") + 1, silent);
   CHECK(name_of(judged_by_fake(keeps_it, false, fresh_task("silent")).kind) == "wrong_value");
+}
+
+TEST_CASE(
+    "a constructor that draws on a core wherever it is made has the reference draw there, too") {
+  if (device_that_is_none() == nullptr) return;
+  const auto of = fresh_task("draws there itself");
+  CHECK(name_of(judged_by_fake(with_own_names(), false, of).kind) == "ok");
+  CHECK_FALSE(draws_on_core(of));
+  const verdict v = judged_by_fake(with_own_names(draws_there_itself), false, of);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");
+  CHECK(draws_on_core(of));
+
+  // The control: one whose draws on a core are not seen has other numbers than the reference.
+  std::string unseen = draws_there_itself;
+  unseen.replace(unseen.find("torch.drawn_on_core = 1"), 23, "pass");
+  CHECK(name_of(judged_by_fake(with_own_names(unseen), false, fresh_task("unseen")).kind) ==
+        "wrong_value");
 }
 
 TEST_CASE("a reference whose constructor does not run on the device draws on a core") {
