@@ -52,13 +52,13 @@ base::status check_loss(const run_config& config) {
                 "algorithm.clip_high is {}, but must lie in [0, {}]: a negative advantage never "
                 "weighs more than {} times itself, so that a wider clip would mean nothing",
                 loss.clip_high, highest, loss.negative_ratio_cap);
-  const auto checked = policy::check(loss);
-  if (checked) return {};
-  const std::string& said = checked.error().message;
+  const auto fault = policy::find_fault(loss);
+  if (!fault) return {};
   for (const auto& [parameter, key] : keys_of_loss)
-    if (said.starts_with(fmt::format("{} is", parameter)))
-      return fail(errc::invalid_argument, "{}{}", key, said.substr(parameter.size()));
-  return fail(errc::invalid_argument, "algorithm.preset is {}: {}", config.algorithm.preset, said);
+    if (parameter == fault->parameter)
+      return fail(errc::invalid_argument, "{} {}", key, fault->text);
+  return fail(errc::invalid_argument, "algorithm.preset is {}: {} {}", config.algorithm.preset,
+              fault->parameter, fault->text);
 }
 
 base::expected<std::vector<std::int64_t>> learner_devices(const run_config& config) {

@@ -38,11 +38,11 @@ base::expected<Enum> parse(std::string_view text, const std::array<std::string_v
               base::did_you_mean(text, texts), known);
 }
 
-base::status in_range(std::string_view name, double value, double low, double high) {
-  if (!(value >= low && value <= high))  // also refuses NaN
-    return fail(errc::invalid_argument, "{} is {}, but must lie in [{}, {}]", name, value, low,
-                high);
-  return {};
+std::optional<loss_fault> out_of_range(std::string_view name, double value, double low,
+                                       double high) {
+  if (value >= low && value <= high) return std::nullopt;
+  // Of NaN, too.
+  return loss_fault{name, fmt::format("is {}, but must lie in [{}, {}]", value, low, high)};
 }
 
 }  // namespace
@@ -67,35 +67,46 @@ loss_parameters preset_defaults(preset name) {
   return p;
 }
 
-base::status check(const loss_parameters& p) {
+std::optional<loss_fault> find_fault(const loss_parameters& p) {
   constexpr double big = 1e6;
-  QUERN_CHECK(in_range("std_epsilon", p.std_epsilon, 1e-12, 1));
-  QUERN_CHECK(in_range("clip_low", p.clip_low, 0, 1));
-  QUERN_CHECK(in_range("clip_high", p.clip_high, 0, big));
-  QUERN_CHECK(in_range("log_ratio_clamp", p.log_ratio_clamp, 0.1, 80));
-  QUERN_CHECK(in_range("importance_cap", p.importance_cap, 1, 100));
-  QUERN_CHECK(in_range("negative_ratio_cap", p.negative_ratio_cap, 1 + p.clip_high, big));
-  QUERN_CHECK(in_range("negative_scale", p.negative_scale, 0, 1));
-  QUERN_CHECK(in_range("kl_coefficient", p.kl_coefficient, 0, 10));
-  QUERN_CHECK(in_range("smoothing_clip", p.smoothing_clip, 0, big));
-  QUERN_CHECK(in_range("smoothing_block", p.smoothing_block, 2, big));
+  struct range {
+    std::string_view name;
+    double value, low, high;
+  };
+  for (const range& one : {range{"std_epsilon", p.std_epsilon, 1e-12, 1},
+                           {"clip_low", p.clip_low, 0, 1},
+                           {"clip_high", p.clip_high, 0, big},
+                           {"log_ratio_clamp", p.log_ratio_clamp, 0.1, 80},
+                           {"importance_cap", p.importance_cap, 1, 100},
+                           {"negative_ratio_cap", p.negative_ratio_cap, 1 + p.clip_high, big},
+                           {"negative_scale", p.negative_scale, 0, 1},
+                           {"kl_coefficient", p.kl_coefficient, 0, 10},
+                           {"smoothing_clip", p.smoothing_clip, 0, big},
+                           {"smoothing_block", static_cast<double>(p.smoothing_block), 2, big}})
+    if (auto fault = out_of_range(one.name, one.value, one.low, one.high)) return fault;
   if (p.divide_by == denominator::constant)
-    QUERN_CHECK(in_range("denominator_tokens", p.denominator_tokens, 1, 1e9));
+    if (auto fault = out_of_range("denominator_tokens", p.denominator_tokens, 1, 1e9)) return fault;
   const bool smoothed = p.name == preset::group_smoothed;
   if (smoothed && p.smoothing_clip == 0)
-    return fail(errc::invalid_argument,
-                "smoothing_clip is 0, but group_smoothed smooths its rewards; take preset "
-                "group_normalised for unsmoothed rewards");
+    return loss_fault{"smoothing_clip",
+                      "is 0, but group_smoothed smooths its rewards; take preset group_normalised "
+                      "for unsmoothed rewards"};
   if (!smoothed && p.smoothing_clip != 0)
-    return fail(errc::invalid_argument,
-                "smoothing_clip is {}, but {} does not smooth rewards; only group_smoothed does",
-                p.smoothing_clip, to_string(p.name));
-  const bool has_kl = uses_group_baseline(p.name);
-  if (!has_kl && p.kl_coefficient != 0)
-    return fail(errc::invalid_argument,
-                "kl_coefficient is {}, but {} has no KL term; group_normalised, group_centred and "
-                "group_smoothed have one",
-                p.kl_coefficient, to_string(p.name));
+    return loss_fault{"smoothing_clip",
+                      fmt::format("is {}, but {} does not smooth rewards; only group_smoothed does",
+                                  p.smoothing_clip, to_string(p.name))};
+  if (!uses_group_baseline(p.name) && p.kl_coefficient != 0)
+    return loss_fault{
+        "kl_coefficient",
+        fmt::format("is {}, but {} has no KL term; group_normalised, group_centred and "
+                    "group_smoothed have one",
+                    p.kl_coefficient, to_string(p.name))};
+  return std::nullopt;
+}
+
+base::status check(const loss_parameters& p) {
+  if (const auto fault = find_fault(p))
+    return fail(errc::invalid_argument, "{} {}", fault->parameter, fault->text);
   return {};
 }
 

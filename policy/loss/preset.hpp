@@ -65,8 +65,16 @@ struct loss_parameters {
 /// would be another preset.
 loss_parameters preset_defaults(preset name);
 
-/// Refuses what the formula does not admit: non-finite or negative values, a KL term or smoothing
-/// in a preset without one, and so on.
+/// A parameter whose value the formula does not admit.
+struct loss_fault {
+  std::string_view parameter;  ///< its field
+  std::string text;            ///< what follows its name: "is 7, but must lie in [0, 1]"
+};
+
+/// The first fault: non-finite or negative values, a KL term or smoothing in a preset without one,
+/// and so on. None: the formula admits all.
+std::optional<loss_fault> find_fault(const loss_parameters& parameters);
+/// The same as an error.
 base::status check(const loss_parameters& parameters);
 
 bool uses_group_baseline(preset name);
