@@ -85,6 +85,11 @@ int bench_pytorch(int argc, char** argv) {
       "--verdicts", o.verdicts,
       "rate: file that gets a line of JSON for each verdict: name, kind, reason, detail, "
       "and where it was timed speedup and ref_us");
+  app.add_option("--limit-s", o.limit_s,
+                 "seconds after which it ends and prints the figures of what it has; the last 55 "
+                 "begin nothing new")
+      ->check(CLI::Range(60.0, 86400.0))
+      ->capture_default_str();
   app.add_option("--budget-s", o.budget_s, "seconds of measuring one candidate")
       ->check(CLI::Range(0.05, 60.0))
       ->capture_default_str();

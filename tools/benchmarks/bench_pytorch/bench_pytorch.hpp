@@ -21,11 +21,12 @@ struct pytorch_bench_options {
   int part = 1, parts = 1;
   std::uint64_t seed = 1;
   double budget_s = 0.15;
-  int evaluators = 1;  ///< rate: side by side on the device
-  int compilers = 0;   ///< threads that build ahead, of all evaluators together; 0: by the cores
-  int tries = 1;       ///< of a candidate whose verdict says nothing about it
-  int seeds = 3;       ///< hostile: trials of each candidate
-  int count = 500;     ///< mixed: evaluations
+  int evaluators = 1;    ///< rate: side by side on the device
+  int compilers = 0;     ///< threads that build ahead, of all evaluators together; 0: by the cores
+  int tries = 1;         ///< of a candidate whose verdict says nothing about it
+  int seeds = 3;         ///< hostile: trials of each candidate
+  int count = 500;       ///< mixed: evaluations
+  double limit_s = 535;  ///< of a process: it ends with what it has by then
   std::vector<std::string> folders;  ///< rate, agreement: of candidates
   bool honest = false;               ///< ... and those of tests/honest/pytorch
   std::string kernelbench;           ///< a clone of its tree
@@ -36,10 +37,11 @@ struct pytorch_bench_options {
   std::string verdicts;              ///< rate: file that gets a line of JSON for each verdict
 };
 
-/// What one process does of a list, and how long it may take: 9 minutes.
+/// What one process does of a list, and how long it may take.
 class bench_part {
  public:
-  explicit bench_part(const pytorch_bench_options& o) : part_(o.part), parts_(o.parts) {}
+  explicit bench_part(const pytorch_bench_options& o)
+      : part_(o.part), parts_(o.parts), limit_s_(o.limit_s) {}
   /// Every parts-th place of a list of so many, so that long and short ones are mixed.
   [[nodiscard]] std::vector<std::size_t> places(std::size_t count) const;
   /// Seconds since it began.
@@ -51,6 +53,7 @@ class bench_part {
 
  private:
   int part_, parts_;
+  double limit_s_;
   base::steady_clock clock_;
   std::int64_t begun_ = clock_.now_ns();
 };
