@@ -122,9 +122,10 @@ run_outcome run_scripted(std::vector<env::candidate_judge*> judges,
   return outcome;
 }
 
+/// Without compilers the order is that of the items: what is compiled first is judged first.
 run_outcome run_scripted(std::vector<env::candidate_judge*> judges,
                          const std::vector<env::evaluation_request>& requests,
-                         const std::vector<std::size_t>& items, int compilers = 2) {
+                         const std::vector<std::size_t>& items, int compilers = 0) {
   tools::bench_run_options options = impatient();
   options.compilers = compilers;
   return run_scripted(std::move(judges), requests, items, options);
