@@ -52,6 +52,12 @@ bool staged_evaluation::settle(const finding& found) {
   return f.ok();
 }
 
+void staged_evaluation::begin_checks_again() {
+  (void)settle({});
+  verdict_.first_diff.reset();
+  verdict_.checks.clear();
+}
+
 bool staged_evaluation::fail_host(const base::error& e) {
   doubtful_ = false;
   verdict_.kind = e.code == base::errc::invalid_argument ? verdict_kind::invalid_reference

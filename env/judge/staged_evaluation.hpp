@@ -80,6 +80,8 @@ class staged_evaluation {
   [[nodiscard]] virtual finding qualified(const finding& f) const { return f; }
   /// Takes a finding, qualified(), for the verdict; whether it is ok.
   bool settle(const finding& found);
+  /// Takes back a finding and the checks so far: they are made once more, otherwise.
+  void begin_checks_again();
   /// Something that is not the candidate's: the task's (invalid_argument) or this host's. False.
   bool fail_host(const base::error& e);
   /// Takes what the static screen said; whether nothing is refused.

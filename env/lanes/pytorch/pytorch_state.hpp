@@ -87,6 +87,8 @@ class pytorch_evaluation final : public core_evaluation {
   [[nodiscard]] finding qualified(const finding& f) const override;
   /// A process in which the candidate is loaded and its model made. Null: the verdict stands.
   std::unique_ptr<module_process> start();
+  /// Where a check is wrong and the constructor had made weights of the reference's names
+  /// otherwise, once more with these: KernelBench leaves them so.
   bool verify();
   [[nodiscard]] question_limits load_limits() const;
   [[nodiscard]] question_limits call_limits() const;
@@ -99,6 +101,8 @@ class pytorch_evaluation final : public core_evaluation {
   std::string obstacle_;  ///< what its text has that cannot run here; empty: nothing
   /// The one that was checked: measured first.
   std::unique_ptr<module_process> first_process_;
+  named_weights named_ = named_weights::of_reference;
+  bool weights_changed_ = false;  ///< made_model::weights_changed of the last process
 };
 
 }  // namespace quern::env

@@ -212,7 +212,8 @@ base::expected<double> time_of_a_call(device_module_task& of, device_context& co
 int slots_of(const device_module_task& of, const quern_context_facts& device) {
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
                       static_cast<double>(of.places.slot_bytes());
-  const double wanted = std::ceil(window_ns / of.baseline_ns);
+  // At least two: inputs of a window lie at two addresses, and who reads the first for ever errs.
+  const double wanted = std::max(2.0, std::ceil(window_ns / of.baseline_ns));
   return static_cast<int>(std::clamp(std::min(wanted, room), 1.0, double{most_slots}));
 }
 

@@ -33,8 +33,8 @@ base::expected<evidence_report> pytorch_device_evaluation::collect_evidence() {
   QUERN_CHECK(take_process(true));
   if (const auto loaded = load_candidate(); !loaded)
     return tl::make_unexpected(told_nothing("loading it once more", loaded.error()));
-  if (const auto made =
-          candidate_->child().construct(task_->making, task_->sheet, task_->weights, of_evidence);
+  if (const auto made = candidate_->child().construct(task_->making, task_->sheet, task_->weights,
+                                                      of_evidence, named_);
       !made)
     return tl::make_unexpected(told_nothing("making its model once more", made.error()));
   auto& context = state_.manager->context();

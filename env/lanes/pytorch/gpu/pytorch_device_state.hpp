@@ -164,6 +164,9 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// The limits of a case of the task; `can_judge`: as find_limit() says. The candidate's process
   /// is gone where the reference could not do it beside that. False: the verdict stands.
   bool limit_case(std::size_t place, bool& can_judge);
+  /// Where a check was wrong and the candidate's constructor had made weights of the reference's
+  /// names otherwise, once more with these: KernelBench leaves them so. False: the verdict stands.
+  bool verify_as_constructed();
   /// A call on this content beside the reference's.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name);
   /// The process of the baseline, where that is not eager; false: the verdict stands.
@@ -191,6 +194,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   condition_watch seen_;
   std::string obstacle_;  ///< why the candidate may not run here, by its text
   bool lost_reference_ = false;
+  named_weights named_ = named_weights::of_reference;
+  bool weights_changed_ = false;  ///< made_model::weights_changed of its process
 };
 
 }  // namespace quern::env

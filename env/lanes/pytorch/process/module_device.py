@@ -9,6 +9,7 @@ import ctypes
 import os
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 import module_evidence
 from module_tensors import DTYPES, Unusable, view as host_view
@@ -126,6 +127,30 @@ class DeviceMemory:
     def give_back(self):
         """What torch keeps of memory that nothing uses any more."""
         torch.cuda.empty_cache()
+
+
+class Tf32Convolutions(TorchFunctionMode):
+    """Convolutions whose operands in f32 have the ten bits of TF32: what torch's settings allow a GPU to compute. `used`: there
+    was one."""
+
+    NAMES = frozenset(f"conv{transposed}{axes}d" for transposed in ("", "_transpose") for axes in (1, 2, 3))
+
+    def __init__(self):
+        super().__init__()
+        self.used = False
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", "") in self.NAMES:
+            self.used = True
+            args = tuple(map(self.rounded, args))
+            kwargs = {name: self.rounded(value) for name, value in (kwargs or {}).items()}
+        return func(*args, **(kwargs or {}))
+
+    @staticmethod
+    def rounded(value):
+        if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
+            return value
+        return ((value.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
 
 
 def scales(outputs, wide):

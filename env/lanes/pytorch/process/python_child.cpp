@@ -176,34 +176,38 @@ answered<std::string> python_child::write_weights(const lent_weights& to, questi
 }
 
 answered<made_model> python_child::construct(const module_making& how, const module_sheet& sheet,
-                                             const module_weights& weights,
-                                             question_limits limits) {
+                                             const module_weights& weights, question_limits limits,
+                                             named_weights named) {
   const auto address = map(weights.file, python_file::weights, limits);
   if (!address) return tl::make_unexpected(address.error());
-  return construct_from(how, sheet, {{"address", *address}, {"offsets", weights.offsets}}, limits);
+  return construct_from(how, sheet, {{"address", *address}, {"offsets", weights.offsets}}, limits,
+                        named);
 }
 
 answered<made_model> python_child::construct(const module_making& how, const module_sheet& sheet,
-                                             const lent_weights& weights, question_limits limits) {
+                                             const lent_weights& weights, question_limits limits,
+                                             named_weights named) {
   return construct_from(how, sheet, {{"region", weights.region}, {"offsets", weights.offsets}},
-                        limits);
+                        limits, named);
 }
 
 answered<made_model> python_child::construct_again(const module_making& how,
                                                    const module_sheet& sheet,
                                                    question_limits limits) {
   const auto none = base::json::array();
-  return construct_from(how, sheet, {{"address", 0}, {"offsets", none}, {"weights", none}}, limits);
+  return construct_from(how, sheet, {{"address", 0}, {"offsets", none}, {"weights", none}}, limits,
+                        named_weights::of_reference);
 }
 
 answered<made_model> python_child::construct_from(const module_making& how,
                                                   const module_sheet& sheet,
-                                                  const base::json& weights,
-                                                  question_limits limits) {
+                                                  const base::json& weights, question_limits limits,
+                                                  named_weights named) {
   base::json question{{"ask", "construct"},
                       {"precision", how.precision},
                       {"seed", how.seed},
                       {"on_core", how.draws_on_core},
+                      {"as_constructed", named == named_weights::as_constructed},
                       {"init", sheet.init},
                       {"inputs", arguments_json(sheet)},
                       {"restores", sheet.keeps_state},
@@ -218,7 +222,9 @@ answered<made_model> python_child::construct_from(const module_making& how,
   if (!elsewhere) return tl::make_unexpected(forged_answer(elsewhere.error().message));
   const auto taken = base::get<std::int64_t>(*json, "weights_taken");
   if (!taken) return tl::make_unexpected(forged_answer(taken.error().message));
-  return made_model{*elsewhere, *taken};
+  const auto changed = base::get<bool>(*json, "weights_changed");
+  if (!changed) return tl::make_unexpected(forged_answer(changed.error().message));
+  return made_model{*elsewhere, *taken, *changed};
 }
 
 answered<std::string> python_child::call_as(std::string_view baseline, int calls,

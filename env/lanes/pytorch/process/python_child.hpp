@@ -47,7 +47,13 @@ struct made_model {
   /// not run on the device: the reference must draw there, too (module_making::draws_on_core).
   bool drawn_elsewhere = false;
   std::int64_t weights_taken = 0;  ///< of the reference, by name and shape
+  /// Some of these its constructor had made otherwise: drawn in another order, or changed on
+  /// purpose.
+  bool weights_changed = false;
 };
+
+/// What becomes of a candidate's weights that have name and shape of the reference's.
+enum class named_weights { of_reference, as_constructed };
 
 /// Ends with this object. One thread. Answers fail as those of runner_link do; `limits` are for one
 /// question.
@@ -90,9 +96,11 @@ class python_child {
   answered<std::string> write_weights(const lent_weights& to, question_limits limits);
   /// Makes its model as the reference's sheet says.
   answered<made_model> construct(const module_making& how, const module_sheet& sheet,
-                                 const module_weights& weights, question_limits limits);
+                                 const module_weights& weights, question_limits limits,
+                                 named_weights named = named_weights::of_reference);
   answered<made_model> construct(const module_making& how, const module_sheet& sheet,
-                                 const lent_weights& weights, question_limits limits);
+                                 const lent_weights& weights, question_limits limits,
+                                 named_weights named = named_weights::of_reference);
   /// Of a reference: makes its model as describe() does, with the numbers that it draws.
   answered<made_model> construct_again(const module_making& how, const module_sheet& sheet,
                                        question_limits limits);
@@ -137,7 +145,8 @@ class python_child {
   answered<std::string> ask(const base::json& question, question_limits limits);
   /// `weights`: the keys that say which and where.
   answered<made_model> construct_from(const module_making& how, const module_sheet& sheet,
-                                      const base::json& weights, question_limits limits);
+                                      const base::json& weights, question_limits limits,
+                                      named_weights named);
 
   base::killed_at_end process_;
   runner_link link_;

@@ -6,7 +6,7 @@ import torch
 
 import module_device_of_gpus
 import module_evidence
-from module_device_of_gpus import HostMemory, scales  # noqa: F401
+from module_device_of_gpus import HostMemory, Tf32Convolutions, scales  # noqa: F401
 from module_tensors import flattened, view
 
 

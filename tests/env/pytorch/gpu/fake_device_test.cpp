@@ -178,6 +178,54 @@ TEST_CASE("what a task is called with is known without a device, as its evaluati
   CHECK(with->sheets->of(*subject));  // it goes on
 }
 
+TEST_CASE("a convolution may be computed in TF32 where torch's settings allow it, a product not") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string imports =
+      "import torch\nimport torch.nn as nn\nfrom module_device_of_gpus import Tf32Convolutions\n";
+  const auto module_of = [&](const std::string& name, const std::string& layer,
+                             const std::string& settings, const std::string& result) {
+    return imports + settings + "\n\nclass " + name +
+           "(nn.Module):\n    def __init__(self):\n"
+           "        super().__init__()\n        self.layer = " +
+           layer + "\n\n    def forward(self, x):\n" + result +
+           "\n\ndef get_inputs():\n    return [torch.rand(4, 8, 16, 16)]\n";
+  };
+  const std::string plain = "        return self.layer(x)",
+                    coarse = "        return self.layer(Tf32Convolutions.rounded(x))";
+  const std::string conv = "nn.Conv2d(8, 8, 3)", product = "nn.Linear(16, 16)",
+                    strict = "torch.backends.cudnn.allow_tf32 = False";
+  const auto kind_of = [&](const std::string& layer, const std::string& settings) {
+    const auto of = task_of(module_of("Model", layer, settings, plain));
+    return std::string(
+        name_of(judged_by_fake(module_of("ModelNew", layer, "", coarse), false, of).kind));
+  };
+  CHECK(kind_of(conv, "") == "ok");
+  CHECK(kind_of(product, "") == "wrong_value");
+  CHECK(kind_of(conv, strict) == "wrong_value");
+}
+
+TEST_CASE("a module that reads where its first input lay is wrong, however long its calls are") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto module_of = [](const std::string& name, const std::string& of) {
+    return "import time\nimport torch\n\nclass " + name +
+           "(torch.nn.Module):\n    def forward(self, x):\n        self.first = getattr(self, "
+           "'first', x)\n"
+           "        time.sleep(0.005)\n        return torch.relu(" +
+           of +
+           ") * 2\n\n"
+           "def get_inputs():\n    return [torch.rand(64, 64) - 0.5]\n";
+  };
+  const auto of = task_of(module_of("Model", "x"));
+  const auto task = with->manager->get(of);
+  REQUIRE(task);
+  CHECK((*task)->slots == 2);  // a window of one call would last long enough
+  CHECK(name_of(judged_by_fake(module_of("ModelNew", "self.first"), true, of).kind) ==
+        "wrong_value");
+  const verdict right = judged_by_fake(module_of("ModelNew", "x"), true, of);
+  CHECK((right.kind == verdict_kind::ok || right.kind == verdict_kind::noisy));
+}
+
 TEST_CASE("a reference that keeps state is for cores") {
   if (device_that_is_none() == nullptr) return;
   const char* const counting = R"(

@@ -79,7 +79,7 @@ TEST_CASE("a constructor that does not run on the device has the reference draw 
   // The control: where a process keeps to itself that it drew elsewhere, its numbers are others.
   const std::string silent =
       "taken = module_child.Child.take_weights\n"
-      "module_child.Child.take_weights = lambda self, asked: (taken(self, asked)[0], 0)\n";
+      "module_child.Child.take_weights = lambda self, asked: (taken(self, asked)[0], 0, 0)\n";
   std::string keeps_it = with_own_names(not_on_a_device);
   keeps_it.insert(keeps_it.find("\nclass ModelNew(") + 1, silent);
   CHECK(name_of(judged_by_fake(keeps_it, false, fresh_task("silent")).kind) == "wrong_value");
@@ -130,4 +130,33 @@ TEST_CASE("a candidate that writes over the weights that it was lent harms nobod
   CHECK(name_of(judged_by_fake(candidate(honest), false, fresh_task("between")).kind) == "ok");
   CHECK(name_of(judged_by_fake(candidate(honest), false, of).kind) == "ok");
   CHECK(name_of(judged_by_fake(with_own_names(), false, of).kind) == "ok");
+}
+
+TEST_CASE("weights that a constructor changes on purpose are judged as it made them") {
+  if (device_that_is_none() == nullptr) return;
+  const auto folded = [](const std::string& factor) {
+    std::string text = candidate("torch.relu(self.linear(x)) * factor + self.shift");
+    const std::string from = "self.shift = torch.rand(features)\n";
+    text.insert(text.find(from) + from.size(),
+                "        with torch.no_grad():\n"
+                "            self.linear.weight.mul_(self.scale" +
+                    factor +
+                    "[:, None])\n"
+                    "            self.linear.bias.mul_(self.scale" +
+                    factor + ")\n");
+    return text;
+  };
+  const verdict v = judged_by_fake(folded(""), true);
+  CAPTURE(v.detail);
+  CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+  REQUIRE_FALSE(v.checks.empty());
+  CHECK(v.checks.front().detail == "as its constructor made them");
+  // The control: what is changed wrongly is wrong either way.
+  CHECK(name_of(judged_by_fake(folded(".add(0.1)")).kind) == "wrong_value");
+  // Another order of draws is mended by the names.
+  std::string other_order = candidate(honest);
+  other_order.insert(other_order.find("super().__init__()\n") + 19, "        torch.rand(5)\n");
+  const verdict by_name = judged_by_fake(other_order);
+  CHECK(name_of(by_name.kind) == "ok");
+  CHECK(by_name.checks.front().name != "weights");
 }

@@ -110,6 +110,28 @@ TEST_CASE("honest candidates in many styles are right") {
   });
 }
 
+TEST_CASE("weights that a constructor changes on purpose are judged as it made them, too") {
+  if (judge() == nullptr) return;
+  const auto folded = [](const std::string& factor) {
+    std::string text = candidate("torch.relu(self.linear(x)) * factor + self.shift");
+    const std::string from = "self.shift = torch.rand(features)\n";
+    text.insert(text.find(from) + from.size(),
+                "        with torch.no_grad():\n"
+                "            self.linear.weight.mul_(" +
+                    factor +
+                    "[:, None])\n"
+                    "            self.linear.bias.mul_(" +
+                    factor + ")\n");
+    return text;
+  };
+  const verdict v = judged(folded("self.scale"));
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");
+  REQUIRE_FALSE(v.checks.empty());
+  CHECK(v.checks.front().detail == "as its constructor made them");
+  CHECK(name_of(judged(folded("(self.scale + 0.1)")).kind) == "wrong_value");
+}
+
 TEST_CASE("wrong candidates have the verdict that is right") {
   if (judge() == nullptr) return;
   check_caught(wrong_candidates());
