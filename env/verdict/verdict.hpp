@@ -89,7 +89,8 @@ struct first_difference {
 /// Times in ns a call. log_ratio_e9 is 1e9 * ln(reference / candidate): lower end, estimate, upper
 /// end.
 struct timing {
-  std::vector<std::int64_t> ref_ns;  ///< mean of each bucket, consecutive in time
+  /// Mean of each bucket, consecutive in time; of fewer rounds than buckets each for itself.
+  std::vector<std::int64_t> ref_ns;
   std::vector<std::int64_t> cand_ns;
   std::vector<std::int64_t> log_ratio_e9;
   std::int64_t windows = 0;

@@ -100,17 +100,19 @@ base::expected<triton_recording> candidate_kernels::recorded(const triton_builde
                                                              std::string_view source,
                                                              const std::string& init,
                                                              const std::string& inputs) {
-  QUERN_TRY(auto child, python_.fork({}));
   QUERN_TRY(const auto asked, triton_recorder_job(source, init, inputs));
-  const auto lines = child.record_kernels(asked, recording_kernels);
-  python_.end(child);
-  if (lines) return parse_triton_recording(*lines);
-  using enum runner_failure::kind;
-  if (lines.error().failure_kind == refused || lines.error().failure_kind == host)
-    return record_triton_kernels(children_, with.python(), with.scripts(), source, init, inputs);
-  triton_recording lost;
-  lost.text = lines.error().text;
-  return lost;
+  if (auto child = python_.fork({})) {
+    const auto lines = child->record_kernels(asked, recording_kernels);
+    python_.end(*child);
+    if (lines) return parse_triton_recording(*lines);
+    if (lines.error().failure_kind == runner_failure::kind::timeout) {
+      triton_recording lost;
+      lost.text = lines.error().text;
+      return lost;
+    }
+  }
+  // Its answer was too long, or it had too little memory.
+  return record_triton_kernels(children_, with.python(), with.scripts(), source, init, inputs);
 }
 
 base::expected<built_kernels> candidate_kernels::build_now(std::string_view source,

@@ -25,16 +25,15 @@ std::shared_ptr<task_sheets::entry> task_sheets::entry_of(const task& subject) {
 base::expected<module_sheet> task_sheets::of(const task& subject) {
   const auto one = entry_of(subject);
   const std::lock_guard lock(one->guard);
-  if (!one->sheet) {
-    QUERN_TRY(one->sheet, describe(subject));
-  }
+  if (!one->sheet) one->sheet = describe(subject);
   return *one->sheet;
 }
 
 std::optional<module_sheet> task_sheets::known(const task& subject) {
   const auto one = entry_of(subject);
   const std::unique_lock lock(one->guard, std::try_to_lock);
-  return lock ? one->sheet : std::nullopt;
+  if (!lock || !one->sheet || !*one->sheet) return std::nullopt;
+  return **one->sheet;
 }
 
 base::expected<module_sheet> task_sheets::describe(const task& subject) {

@@ -30,7 +30,7 @@ class task_sheets {
   /// One task, asked about by who came first.
   struct entry {
     std::mutex guard;
-    std::optional<module_sheet> sheet;
+    std::optional<base::expected<module_sheet>> sheet;  ///< or why there is none
   };
   std::shared_ptr<entry> entry_of(const task& subject);
   base::expected<module_sheet> describe(const task& subject);

@@ -165,7 +165,8 @@ answered<void> module_memory::lend_to_reference(device_module& to, const module_
 
 base::status module_memory::lend_to_candidate(device_module& to, const module_places& places) {
   // A candidate can write where its copy is, also when its verdict stands.
-  context_.copy(candidate_weights_.address(), weights_.address(), weights_.bytes());
+  context_.copy(candidate_weights_.address(), weights_.address(),
+                std::min(candidate_weights_.bytes(), weights_.bytes()));
   if (const auto copied = context_.wait(); !copied) return tl::make_unexpected(copied.error());
   answered<void> done = to.import(QUERN_INPUTS, candidate_inputs_, somewhere());
   if (done) done = to.import(QUERN_OUTPUTS, candidate_, somewhere());

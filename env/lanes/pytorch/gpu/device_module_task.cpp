@@ -212,7 +212,8 @@ base::expected<double> time_of_a_call(device_module_task& of, device_context& co
 int slots_of(const device_module_task& of, const quern_context_facts& device) {
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
                       static_cast<double>(of.places.slot_bytes());
-  // At least two: inputs of a window lie at two addresses, and who reads the first for ever errs.
+  // At least two, where there is room: inputs of a window lie at two addresses, and who reads the
+  // first for ever errs.
   const double wanted = std::max(2.0, std::ceil(window_ns / of.baseline_ns));
   return static_cast<int>(std::clamp(std::min(wanted, room), 1.0, double{most_slots}));
 }
@@ -378,7 +379,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
                       "alone: judge it there, without --gpu");
   QUERN_TRY(auto at, instance_of(sheet));
   QUERN_CHECK(check_fits_device(sheet, at, context.facts()));
-  making.draws_on_core = sheet.drawn_on_core;
+  making.draws_on_core = terms.draws_on_core || sheet.drawn_on_core;
   QUERN_TRY(auto weights, places_of_weights(sheet, weights_region));
 
   auto made = std::make_unique<device_module_task>(std::move(weights), std::move(at));

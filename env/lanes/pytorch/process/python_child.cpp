@@ -224,7 +224,9 @@ answered<made_model> python_child::construct_from(const module_making& how,
   if (!taken) return tl::make_unexpected(forged_answer(taken.error().message));
   const auto changed = base::get<bool>(*json, "weights_changed");
   if (!changed) return tl::make_unexpected(forged_answer(changed.error().message));
-  return made_model{*elsewhere, *taken, *changed};
+  const auto own = base::get<bool>(*json, "own_weights");
+  if (!own) return tl::make_unexpected(forged_answer(own.error().message));
+  return made_model{*elsewhere, *taken, *changed, *own};
 }
 
 answered<std::string> python_child::call_as(std::string_view baseline, int calls,

@@ -43,13 +43,14 @@ struct module_making {
 
 /// What a process says of a model that it made.
 struct made_model {
-  /// It has weights that the reference has not, and drew them on a core, since its constructor does
-  /// not run on the device: the reference must draw there, too (module_making::draws_on_core).
+  /// Weights count as it made them, which was on a core, where the reference drew on the device:
+  /// the reference must draw there, too (module_making::draws_on_core).
   bool drawn_elsewhere = false;
   std::int64_t weights_taken = 0;  ///< of the reference, by name and shape
   /// Some of these its constructor had made otherwise: drawn in another order, or changed on
   /// purpose.
   bool weights_changed = false;
+  bool own_weights = false;  ///< it has some that the reference has not, by name and shape
 };
 
 /// What becomes of a candidate's weights that have name and shape of the reference's.

@@ -96,11 +96,12 @@ TEST_CASE(
   CHECK(name_of(v.kind) == "ok");
   CHECK(draws_on_core(of));
 
-  // The control: one whose draws on a core are not seen has other numbers than the reference.
+  // Where they are not seen, the wrong result has both draw there.
   std::string unseen = draws_there_itself;
   unseen.replace(unseen.find("torch.drawn_on_core = 1"), 23, "pass");
-  CHECK(name_of(judged_by_fake(with_own_names(unseen), false, fresh_task("unseen")).kind) ==
-        "wrong_value");
+  const verdict late = judged_by_fake(with_own_names(unseen), false, fresh_task("unseen"));
+  CHECK(name_of(late.kind) == "ok");
+  CHECK(late.checks.front().detail == "both sides drew on a core");
 }
 
 TEST_CASE("a reference whose constructor does not run on the device draws on a core") {
@@ -132,6 +133,37 @@ TEST_CASE("a candidate that writes over the weights that it was lent harms nobod
   CHECK(name_of(judged_by_fake(with_own_names(), false, of).kind) == "ok");
 }
 
+TEST_CASE(
+    "a draw that holds two of the reference's is judged with numbers of a core, where it is "
+    "equal") {
+  if (device_that_is_none() == nullptr) return;
+  // On the device that is none a candidate that says `halves` gets other numbers, as of a GPU.
+  const std::string halves =
+      "        if hasattr(torch, 'is_drawing'):\n            torch.manual_seed(99)\n";
+  const auto of = fresh_task("one draw for two");
+  const verdict v = judged_by_fake(with_own_names(halves), false, of);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");
+  CHECK(v.checks.front().detail == "both sides drew on a core");
+  CHECK(draws_on_core(of));
+}
+
+TEST_CASE(
+    "a process that says at each start that it drew elsewhere has the task drawn on a core once") {
+  if (device_that_is_none() == nullptr) return;
+  const auto of = fresh_task("late");
+  const std::string lies =
+      "construct = module_child.Child.construct\n"
+      "def lying(self, asked):\n"
+      "    answer = construct(self, asked)\n"
+      "    return answer | {'drawn_elsewhere': True}\n"
+      "module_child.Child.construct = lying\n";
+  const verdict v = judged_by_fake(candidate(honest, "import module_child\n" + lies), true, of,
+                                   parse_measure_name("paired/1@graph").value());
+  CAPTURE(v.detail);
+  CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+}
+
 TEST_CASE("weights that a constructor changes on purpose are judged as it made them") {
   if (device_that_is_none() == nullptr) return;
   const auto folded = [](const std::string& factor) {
@@ -151,7 +183,13 @@ TEST_CASE("weights that a constructor changes on purpose are judged as it made t
   CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
   REQUIRE_FALSE(v.checks.empty());
   CHECK(v.checks.front().detail == "as its constructor made them");
-  // The control: what is changed wrongly is wrong either way.
+  // Where its constructor does not run on the device, both sides draw on a core.
+  const auto of = fresh_task("folded on a core");
+  std::string on_core = folded("");
+  on_core.insert(on_core.find("super().__init__()\n") + 19, not_on_a_device);
+  CHECK(name_of(judged_by_fake(on_core, false, of).kind) == "ok");
+  CHECK(draws_on_core(of));
+  // The control: what is changed wrongly is wrong either way, and told as it was seen first.
   CHECK(name_of(judged_by_fake(folded(".add(0.1)")).kind) == "wrong_value");
   // Another order of draws is mended by the names.
   std::string other_order = candidate(honest);
