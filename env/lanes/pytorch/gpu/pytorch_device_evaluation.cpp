@@ -166,6 +166,13 @@ answered<void> pytorch_device_evaluation::load_candidate() {
 }
 
 bool pytorch_device_evaluation::start() {
+  if (!make_model()) return false;
+  if (!made_.drawn_elsewhere || task_->making.draws_on_core || is_timed_) return true;
+  candidate_.reset();
+  return prepare(drawing::on_core) && start();
+}
+
+bool pytorch_device_evaluation::make_model() {
   stage_clock clock(state_.seconds.start);
   if (const auto taken = take_process(false); !taken) return fail_task(taken.error());
   own_memory_.emplace([this] { return state_.manager->context().free_bytes().value_or(0); },
@@ -191,9 +198,7 @@ bool pytorch_device_evaluation::start() {
   if (!within_memory()) return false;
   if (!made) return settle(checker.explain(made.error(), nullptr, nullptr, "load"));
   made_ = *made;
-  if (!made_.drawn_elsewhere || task_->making.draws_on_core || is_timed_) return true;
-  candidate_.reset();
-  return prepare(drawing::on_core) && start();
+  return true;
 }
 
 bool pytorch_device_evaluation::within_memory() {
@@ -269,6 +274,11 @@ bool pytorch_device_evaluation::verify_otherwise() {
   return false;
 }
 
+bool pytorch_device_evaluation::check_case(device_module_calls& calls, std::size_t place) {
+  stage_clock clock(state_.seconds.verify);
+  return check(calls, task_->cases[place], task_->cases[place].name);
+}
+
 bool pytorch_device_evaluation::verify() {
   device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
                             *candidate_, request_.seed);
@@ -278,8 +288,7 @@ bool pytorch_device_evaluation::verify() {
     // From the beginning with a fresh process: this case has its limits now.
     if (!candidate_) return start() && verify();
     if (!can_judge) continue;
-    stage_clock clock(state_.seconds.verify);
-    if (!check(calls, task_->cases[i], task_->cases[i].name)) return verify_otherwise();
+    if (!check_case(calls, i)) return verify_otherwise();
     ++i;
   }
   stage_clock clock(state_.seconds.verify);

@@ -157,6 +157,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool build_kernels();
   /// A process in which the candidate is loaded and its model made; false: the verdict stands.
   bool start();
+  /// The same with the task as it stands, wherever it draws; sets made_.
+  bool make_model();
   /// The same in steps. `profiled`: a process for evidence. Error: of this host.
   base::status take_process(bool profiled);
   answered<void> load_candidate();
@@ -164,11 +166,13 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// The limits of a case of the task; `can_judge`: as find_limit() says. The candidate's process
   /// is gone where the reference could not do it beside that. False: the verdict stands.
   bool limit_case(std::size_t place, bool& can_judge);
-  /// Where a check was wrong, which may be by the candidate's weights: once more with all as its
-  /// constructor made them, if it had made some of the reference's names otherwise; and with
-  /// numbers of a core on both sides, if it has some of its own, since one draw on a device is not
-  /// two of half the size there. KernelBench has both. False: the verdict stands, the first one.
+  /// A check was wrong, which may be by the candidate's weights. They are tried once more as its
+  /// constructor made them, if it made some of the reference's names otherwise. If it has some of
+  /// its own, both sides are tried with numbers of a core: one draw on a device is not two of half
+  /// the size. KernelBench has both. False: the verdict stands, the first one.
   bool verify_otherwise();
+  /// check() on a case of the task, in stage `verify`.
+  bool check_case(device_module_calls& calls, std::size_t place);
   /// A call on this content beside the reference's.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name);
   /// The process of the baseline, where that is not eager; false: the verdict stands.
