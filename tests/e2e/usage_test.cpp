@@ -458,7 +458,7 @@ TEST_CASE("the other commands refuse such numbers too") {
   f.refused({"evaluator", "--connect", "tcp://127.0.0.1:1", "--keys", "k", "--gateway-key", "abc"},
             {"--gateway-key", "'abc'", "40 characters"});
   host("--core", "-2");
-  host("--lanes", "opencl");
+  host("--lanes", "no_such_lane");
   host("--lanes", "cuda");
   f.refused({"evaluator", "--connect", "ipc:///nowhere", "--lanes", "cpp", "--gpus", "0"},
             {"--gpus names GPUs", "add one of cuda, pytorch"});

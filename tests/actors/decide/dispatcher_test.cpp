@@ -100,7 +100,7 @@ TEST_CASE("a job goes to its lane and device class only") {
   CHECK(got == std::map<sample_id, session_id>{{1, 2}, {2, 1}, {3, 2}});
   CHECK(d.servable("cuda", "slow"));
   CHECK_FALSE(d.servable("cuda", "fast"));
-  CHECK_FALSE(d.servable("opencl", "slow"));
+  CHECK_FALSE(d.servable("no_such_lane", "slow"));
 }
 
 TEST_CASE("a device has the lanes that it names, or all of its host's") {
@@ -160,9 +160,9 @@ TEST_CASE("a host that makes no sense does not join") {
   CHECK_FALSE(d.join(1, {{"cpp"}, {}}));
   CHECK_FALSE(d.join(1, {{"cpp"}, {{0, "c", 0}}}));
   CHECK_FALSE(d.join(1, {{"cpp"}, {{0, "c", 1}, {0, "c", 1}}}));
-  const auto lane = d.join(1, {{"cpp", "cuda"}, {{0, "c", 1, {"cpp", "opencl"}}}});
+  const auto lane = d.join(1, {{"cpp", "cuda"}, {{0, "c", 1, {"cpp", "no_such_lane"}}}});
   REQUIRE_FALSE(lane);
-  CHECK(lane.error().message == "device 0 has lane 'opencl', its host offers cpp, cuda");
+  CHECK(lane.error().message == "device 0 has lane 'no_such_lane', its host offers cpp, cuda");
   REQUIRE(d.join(1, offer()));
   CHECK_FALSE(d.join(1, offer()));
   const auto many = d.join(2, offer());
