@@ -151,7 +151,9 @@ void tasks_and_env(keys& table) {
       "under a CUDA graph, by torch.compile (needs Python with torch), or the plain kernel; "
       "reduce-overhead and max-autotune are modes of torch.compile, for modules on a "
       "GPU");
-  QUERN_NUMBER(env.time_budget_s, resume, 0.05, 3600, "longest measuring of one candidate");
+  QUERN_NUMBER(
+      env.time_budget_s, resume, 0.05, 3600,
+      "seconds of measuring one candidate; one that is noisy is measured up to four times as long");
   QUERN_NUMBER(env.precision, resume, 0.001, 0.06,
                "measuring ends before the budget once the 95 % interval of ln(speed-up) is this "
                "narrow, half-width");

@@ -29,8 +29,16 @@ finding timing_session::until_narrow() {
   std::vector<char> candidate_first(lists, 0);
   // Where pairs are left out, or windows take long, it ends without enough of them.
   const double patience_s = 4 * budget_s_ + 2;
+  double look_s = budget_s_;
   for (std::size_t round = 0;; ++round) {
-    if (every_bucket_has_one() && (seconds() >= budget_s_ || sides_.narrow(times_.pairs))) break;
+    if (every_bucket_has_one()) {
+      if (seconds() >= most_budgets * budget_s_ || sides_.narrow(times_.pairs)) break;
+      if (seconds() >= look_s) {
+        if (sides_.even(times_.pairs)) break;
+        // Seldom: each look is one more chance to be called even.
+        look_s = seconds() + budget_s_ / 2;
+      }
+    }
     if (seconds() >= patience_s) break;
     if (auto f = sides_.between(); !f.ok()) return f;
     const std::size_t list = round % lists;

@@ -29,6 +29,10 @@ class single_windows {
   virtual finding compare() = 0;
 };
 
+/// Budgets that a measurement takes at most where its estimate is noisy when the first one is over:
+/// a candidate that is `noisy` is judged again from its beginning, and what was measured is lost.
+inline constexpr double most_budgets = 4;
+
 /// Both sides on one device, as a session asks for them; a lane implements it. A finding that is
 /// not ok ends the session with it. One thread.
 class timed_sides {
@@ -50,6 +54,9 @@ class timed_sides {
   [[nodiscard]] virtual std::size_t counted_calls() const { return 1; }
   /// Whether the pairs so far are enough for an interval. Asked when each list has bucket_count.
   [[nodiscard]] virtual bool narrow(std::span<const process_pairs> lists) const = 0;
+  /// Whether the pairs so far make a verdict, an estimate that is not noisy. Asked when the budget
+  /// is over and each list has bucket_count, and from then on twice a budget.
+  [[nodiscard]] virtual bool even(std::span<const process_pairs> /*lists*/) const { return true; }
   /// Null: this lane measures by random pairs alone.
   virtual single_windows* singly() { return nullptr; }
 };
@@ -68,6 +75,7 @@ struct timed_lists {
 class timing_session {
  public:
   /// All outlive it. `budget_s`: wall seconds of both sides, from now on; rehearsing is among them.
+  /// paired/1 takes more while it is not even (most_budgets), or buckets have no pair.
   timing_session(timed_sides& sides, const measure_protocol& protocol, double budget_s,
                  base::random_stream& order, const base::clock& clock)
       : sides_(sides),

@@ -102,4 +102,9 @@ bool narrow_enough(std::span<const window_pair> pairs, const estimate_limits& li
   return one.deviation <= limits.bucket_deviation && one.half_width <= limits.narrow;
 }
 
+bool even_enough(std::span<const process_pairs> runs, const estimate_limits& limits) {
+  const auto e = estimate_ratio(runs, limits);
+  return e && !e->noisy;
+}
+
 }  // namespace quern::env

@@ -68,4 +68,7 @@ base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> run
 /// noisy, and window_half_width <= limits.narrow.
 bool narrow_enough(std::span<const window_pair> pairs, const estimate_limits& limits = {});
 
+/// Whether estimate_ratio() gives an estimate that is not noisy.
+bool even_enough(std::span<const process_pairs> runs, const estimate_limits& limits = {});
+
 }  // namespace quern::env

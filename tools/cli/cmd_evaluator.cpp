@@ -238,7 +238,9 @@ int cmd_evaluator(int argc, char** argv) {
                  "without it")
       ->check(CLI::IsMember({"required", "best_effort"}))
       ->capture_default_str();
-  app.add_option("--time-budget", options.time_budget_s, "longest measuring of one candidate, s")
+  app.add_option("--time-budget", options.time_budget_s,
+                 "seconds of measuring one candidate; one that is noisy is measured up to four "
+                 "times as long")
       ->check(number_within(0.05, 3600))
       ->capture_default_str();
   app.add_option("--precision", options.precision,

@@ -4,6 +4,7 @@
 
 #include "env/gpu/check_layer.hpp"
 #include "env/judge/device_turn.hpp"
+#include "env/judge/timing_session.hpp"
 #include "env/lanes/cuda/cuda_state.hpp"
 #include "env/lanes/cuda/screen/cuda_screen.hpp"
 
@@ -186,7 +187,8 @@ void cuda_evaluation::run() {
     return;
   }
   std::optional<part_clock> waiting(std::in_place, &state_.parts, gpu_part::lease);
-  const double patience_s = device_wait_s + measurements_waited * state_.options.time_budget_s;
+  const double patience_s =
+      device_wait_s + measurements_waited * most_budgets * state_.options.time_budget_s;
   if (!turn->wait(patience_s)) {
     fail_host(
         {base::errc::timeout, fmt::format("the GPU was used by others for {} s", patience_s)});

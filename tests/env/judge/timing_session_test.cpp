@@ -46,6 +46,12 @@ class fake_sides final : public timed_sides, public single_windows {
     ++asked_narrow;
     return narrow_after != 0 && pairs.size() >= narrow_after;
   }
+  bool even(std::span<const process_pairs> of) const override {
+    for (const auto& list : of)
+      CHECK(list.size() >= bucket_count);
+    ++asked_even;
+    return pairs.size() >= even_after;
+  }
   single_windows* singly() override { return pairs_alone ? nullptr : this; }
 
   void draw() override { ++drawn; }
@@ -65,7 +71,7 @@ class fake_sides final : public timed_sides, public single_windows {
 
   double rehearsal_s = 0, pair_s = 0.01;
   finding rehearsed;
-  std::size_t runners = 1, calls = 10, narrow_after = 0;
+  std::size_t runners = 1, calls = 10, narrow_after = 0, even_after = 0;
   std::size_t fails_at = SIZE_MAX, fails_between = SIZE_MAX;
   std::ptrdiff_t wrong_at = -1;
   bool pairs_alone = false;
@@ -75,7 +81,7 @@ class fake_sides final : public timed_sides, public single_windows {
   std::vector<std::size_t> betweens;
   std::size_t drawn = 0;
   int begun = 0;
-  mutable int asked_narrow = 0;
+  mutable int asked_narrow = 0, asked_even = 0;
   std::string log;
 
  private:
@@ -151,6 +157,36 @@ TEST_CASE("it ends with its budget, of which rehearsing is a part") {
   const auto m = measure(clock, sides);
   CHECK(m.times.pairs.front().size() == 10);
   CHECK(std::abs(m.seconds - 0.2) < 1e-6);
+}
+
+TEST_CASE("a measurement that is noisy when its budget is over goes on, four budgets at most") {
+  base::manual_clock clock;
+  fake_sides never(clock);
+  never.even_after = SIZE_MAX;
+  auto m = measure(clock, never);
+  CHECK(m.outcome.ok());
+  CHECK(std::abs(m.seconds - most_budgets * 0.2) < 1e-6);
+  CHECK(m.times.pairs.front().size() == 80);
+  // Twice a budget, from the end of the first on: more looks would be more chances.
+  CHECK(never.asked_even == 6);
+
+  // It ends at the first look at which it is even.
+  fake_sides late(clock);
+  late.even_after = 31;
+  m = measure(clock, late);
+  CHECK(m.times.pairs.front().size() == 40);
+  // The control: one that is even when the budget is over is asked once.
+  fake_sides at_once(clock);
+  m = measure(clock, at_once);
+  CHECK(m.times.pairs.front().size() == 20);
+  CHECK(at_once.asked_even == 1);
+  // One that becomes narrow is not asked any more.
+  fake_sides narrow(clock);
+  narrow.even_after = SIZE_MAX;
+  narrow.narrow_after = 25;
+  m = measure(clock, narrow);
+  CHECK(m.times.pairs.front().size() == 25);
+  CHECK(narrow.asked_even == 1);
 }
 
 TEST_CASE("a budget that is over still has a pair for each bucket, within reason") {

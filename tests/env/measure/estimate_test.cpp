@@ -112,6 +112,22 @@ TEST_CASE("an interval that is wide only because of processes does not ask for m
   CHECK_FALSE(narrow_enough(std::span(pairs).first(13)));
 }
 
+TEST_CASE("even enough is what the estimate does not call noisy") {
+  int even = 0;
+  for (std::uint64_t t = 0; t < 100; ++t)
+    for (const double jitter : {0.004, 0.05, 0.1, 0.4}) {
+      const auto pairs = one(measure({.jitter = jitter}, t));
+      const auto e = estimate_ratio(pairs);
+      REQUIRE(e);
+      CHECK(even_enough(pairs) == !e->noisy);
+      even += even_enough(pairs) ? 1 : 0;
+    }
+  CHECK(even > 0);
+  CHECK(even < 400);
+  // Of too few there is no estimate.
+  CHECK_FALSE(even_enough(one(process_pairs(bucket_count - 1, {100, 100}))));
+}
+
 TEST_CASE("measuring longer narrows the interval") {
   double shorter = 0, longer = 0;
   for (std::uint64_t t = 0; t < 200; ++t) {

@@ -8,8 +8,8 @@ namespace {
 
 using base::operator""_ms;
 
-/// By then most contexts are made. Whoever asks sooner lets nobody stop them meanwhile.
-constexpr base::nanoseconds_t usual_making = 1500_ms;
+/// Before that no context is made; and from one look at those in making to the next.
+constexpr base::nanoseconds_t least_making = 300_ms, look_again = 50_ms;
 
 }  // namespace
 
@@ -29,13 +29,13 @@ void contexts_ahead::set_paused(bool paused) {
   zygote_.set_paused(paused);
 }
 
-void contexts_ahead::order(const python_start& how, int children) {
+void contexts_ahead::order(const python_start& how, int children, int below) {
   // Those that stand still because an evaluator of another process had begun to measure.
   quiet_.let_go_on();
   const std::lock_guard lock(guard_);
   if (!noise_) noise_.emplace(quiet_, [this](bool paused) { set_paused(paused); });
-  zygote_.prefork(how, children);
-  ordered_at_ = clock_.now_ns();
+  zygote_.prefork(how, children, below);
+  look_at_ = clock_.now_ns() + least_making;
   ++orders_;
   ordered_.notify_all();
 }
@@ -49,15 +49,14 @@ bool contexts_ahead::all_ready() {
   const std::lock_guard lock(asking_);
   if (paused_) return false;
   // What is wrong shows when a child is asked for. A zygote that is gone has nothing in making.
-  (void)zygote_.ready_children();
-  return true;
+  return zygote_.in_making().value_or(0) == 0;
 }
 
 void contexts_ahead::watch(const std::stop_token& over) {
   std::unique_lock lock(guard_);
   while (ordered_.wait(lock, over, [&] { return noise_.has_value(); })) {
     const std::uint64_t seen = orders_;
-    const base::nanoseconds_t left = ordered_at_ + usual_making - clock_.now_ns();
+    const base::nanoseconds_t left = look_at_ - clock_.now_ns();
     if (left > 0)
       ordered_.wait_for(lock, over, std::chrono::nanoseconds(left),
                         [&] { return orders_ != seen; });
@@ -71,7 +70,7 @@ void contexts_ahead::watch(const std::stop_token& over) {
     if (ready) {
       noise_.reset();
     } else {
-      ordered_at_ = clock_.now_ns();
+      look_at_ = clock_.now_ns() + look_again;
     }
   }
 }

@@ -28,7 +28,7 @@ class contexts_ahead {
   contexts_ahead& operator=(const contexts_ahead&) = delete;
 
   /// As python_zygote::prefork().
-  void order(const python_start& how, int children);
+  void order(const python_start& how, int children, int below);
 
   /// Whether the device may be disturbed by children of this object now.
   [[nodiscard]] bool in_making() const;
@@ -37,7 +37,7 @@ class contexts_ahead {
   void set_paused(bool paused);
   void watch(const std::stop_token& over);
   /// Whether all that were ordered stand, or there is nobody who would; false where they were
-  /// stopped. Waits for those that are in making.
+  /// stopped. Does not wait.
   bool all_ready();
 
   device_quiet& quiet_;
@@ -48,7 +48,7 @@ class contexts_ahead {
   std::condition_variable_any ordered_;
   std::optional<device_quiet::interruptible> noise_;
   base::steady_clock clock_;
-  base::nanoseconds_t ordered_at_ = 0;
+  base::nanoseconds_t look_at_ = 0;  ///< when it is looked whether they stand
   std::uint64_t orders_ = 0;
   std::jthread watcher_;  // the last: it uses the others
 };

@@ -44,6 +44,10 @@ class module_sides final : public timed_sides, private single_windows {
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
     return narrow_enough(times_.net(lists.front(), charges()), r_.limits);
   }
+  [[nodiscard]] bool even(std::span<const process_pairs> lists) const override {
+    const process_pairs net = times_.net(lists.front(), charges());
+    return even_enough({&net, 1}, r_.limits);
+  }
   single_windows* singly() override { return this; }
 
  private:

@@ -9,6 +9,7 @@
 #include "env/gpu/device_peak.hpp"
 #include "env/judge/claim.hpp"
 #include "env/judge/judgement.hpp"
+#include "env/judge/timing_session.hpp"
 #include "env/lanes/pytorch/gpu/candidate_files.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
 
@@ -65,7 +66,8 @@ bool pytorch_device_evaluation::take_device() {
     turn_.emplace(std::move(*turn));
   }
   stage_clock waiting(state_.waited_s);
-  const double patience_s = longest_wait_s + measurements_waited_for * state_.options.time_budget_s;
+  const double patience_s =
+      longest_wait_s + measurements_waited_for * most_budgets * state_.options.time_budget_s;
   if (!turn_->wait(patience_s))
     return fail_host(
         {base::errc::timeout, fmt::format("the GPU was used by others for {:g} s", patience_s)});

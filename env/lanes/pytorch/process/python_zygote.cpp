@@ -154,9 +154,10 @@ base::expected<python_child> python_zygote::fork(const python_start& how) {
                       told.value("stood_ready", false), told.value("folder", std::string()));
 }
 
-void python_zygote::prefork(const python_start& how, int children) {
+void python_zygote::prefork(const python_start& how, int children, int below) {
   base::json order = limits_of(how);
   order["prefork"] = children;
+  order["below"] = below;
   const std::string text = base::dump(order);
   {
     const std::lock_guard lock(*asking_);
@@ -179,6 +180,12 @@ base::expected<memory_file> python_zygote::new_sheet() {
 base::expected<std::vector<int>> python_zygote::ready_children() {
   QUERN_TRY(const auto told, ask({{"ready", true}}, {}));
   return told.at("ready").get<std::vector<int>>();
+}
+
+base::expected<int> python_zygote::in_making() {
+  QUERN_TRY(const auto told, ask({{"making", true}}, {}));
+  QUERN_TRY(const auto count, base::get<std::int64_t>(told, "making"));
+  return static_cast<int>(count);
 }
 
 void python_zygote::set_paused(bool still) {

@@ -56,8 +56,8 @@ struct python_gpu {
 /// memory have torch import modules for some seconds.
 enum class warm_up { operators, without_memory };
 
-/// Starts and owns the warm parent. Thread-compatible; ready_children(), set_paused() and end()
-/// may be called beside the others.
+/// Starts and owns the warm parent. Thread-compatible; ready_children(), in_making(), set_paused()
+/// and end() may be called beside the others.
 class python_zygote {
  public:
   /// Imports torch and what candidates import most, by the Python of find_module_python(): some
@@ -84,12 +84,15 @@ class python_zygote {
   /// default. Those that were taken or have ended are replaced when it is called, not by
   /// themselves. Does not wait: fork() waits until they stand. They take 25 ms of a core each, so
   /// call it where nothing is timed until the next fork(). What goes wrong shows in fork().
-  void prefork(int children = usual_children_ahead) { prefork({}, children); }
-  /// The same with the limits of `how`.
-  void prefork(const python_start& how, int children);
+  void prefork(int children = usual_children_ahead) { prefork({}, children, children); }
+  /// The same with the limits of `how`, and nothing where `below` of them stand or are in making:
+  /// contexts of several children made side by side take less than one after the other.
+  void prefork(const python_start& how, int children, int below);
 
   /// Numbers of those that stand ready, once they do; the next to be taken first.
   base::expected<std::vector<int>> ready_children();
+  /// How many of those that were ordered do not stand yet. Does not wait for them.
+  base::expected<int> in_making();
 
   /// Stops children that do not stand yet, or lets them go on. Returns when they stand still.
   void set_paused(bool still);

@@ -9,8 +9,9 @@ children, to have some stand ready, to end one and how it ended:
 
   {"core", "memory_bytes", "work_bytes", "required", "compilers", "profiled", "classes", "extensions", "kernels", "read_only"} with the child's end of a socket
                         pair: {"pid", "stood_ready", "folder"}; {"pid": -1, "error"}
-  {"prefork": N, "memory_bytes", "work_bytes", "required", "compilers", "profiled"}: no answer
+  {"prefork": N, "below": N, "memory_bytes", "work_bytes", "required", "compilers", "profiled"}: no answer
   {"ready": true}: {"ready": [PID, ...]}, once all that were ordered stand
+  {"making": true}: {"making": N}, how many of those do not stand yet; at once
   {"still": BOOL}: the same; those that are in making stand still from then on, or go on
   {"end": PID}: {"code", "signal", "out_of_memory", "killed"}; {}: nobody knows it
 
@@ -214,12 +215,15 @@ class Zygote:
         os.chmod(folder, 0o755)  # children are other users
         return folder
 
-    def prefork(self, count, limits):
-        """Has `count` children with these limits stand ready. One that cannot be had is missed when it is asked for."""
+    def prefork(self, count, below, limits):
+        """Has `count` children with these limits stand ready, if fewer than `below` do or are in making. One that cannot be
+        had is missed when it is asked for."""
         for these in (self.ready, self.begun):
             for child in [one for one in these if one.limits != limits]:
                 these.remove(child)
                 child.kill()
+        if len(self.ready) + len(self.begun) >= below:
+            return
         try:
             # All at once: contexts are made side by side. The loop hears when they stand.
             while len(self.ready) + len(self.begun) < count:
@@ -248,7 +252,8 @@ class Zygote:
             os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def fork(self, asked, channel):
-        """A child for one text, its folder, and whether it stood ready. One that ended while it stood is nobody's failure: there are others."""
+        """A child for one text, its folder, and whether it stood ready: one that was waited for did not. One that ended while it stood is
+        nobody's failure: there are others."""
         limits = Limits.of(asked)
         if self.library.gpu is None:
             self.wait_for_all()  # on a core nothing is in making when the next window begins
@@ -264,7 +269,7 @@ class Zygote:
             self.set_paused(False)
             self.has_news(coming[0])
             if coming[0] in self.ready:
-                return self.fork(asked, channel)
+                return *self.fork(asked, channel)[:2], False
         child = self.start(limits)
         try:
             child.hand_over(asked, channel)
@@ -327,13 +332,16 @@ def serve(path, gpu, without_memory):
         asked = json.loads(message)
         if "prefork" in asked:
             zygote.reap()
-            zygote.prefork(asked["prefork"], Limits.of(asked))
+            zygote.prefork(asked["prefork"], asked["below"], Limits.of(asked))
             continue
         if "end" in asked:
             answer = zygote.end(asked["end"])
         elif "still" in asked:
             zygote.set_paused(asked["still"])
             answer = {"still": asked["still"]}
+        elif "making" in asked:
+            zygote.reap()
+            answer = {"making": len(zygote.begun)}
         elif "ready" in asked:
             zygote.reap()
             zygote.wait_for_all()

@@ -35,6 +35,27 @@ TEST_CASE("a right module is ok, is timed on content of its own, and its process
   CHECK(with->stood_ready > 0);
 }
 
+TEST_CASE("a process that is waited for did not stand ready, and orders come by the batch") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  python_zygote& zygote = *with->manager->zygote().value();
+  python_start how = device_start(false);
+  how.work_bytes = std::int64_t{1} << 20;  // none of those that stand has it
+  zygote.prefork(how, 2, 2);
+  // Its context is not made yet.
+  CHECK_FALSE(zygote.fork(how).value().stood_ready());
+  CHECK(zygote.ready_children().value().size() == 1);
+  CHECK(zygote.in_making().value() == 0);
+  // One stands: not below one.
+  zygote.prefork(how, 3, 1);
+  CHECK(zygote.in_making().value() == 0);
+  zygote.prefork(how, 3, 2);
+  CHECK(zygote.in_making().value() == 2);
+  CHECK(zygote.ready_children().value().size() == 3);
+  CHECK(zygote.fork(how).value().stood_ready());
+  with->manager->prefork();
+}
+
 TEST_CASE("what a candidate does wrong is its verdict") {
   if (device_that_is_none() == nullptr) return;
   const std::string computes = "        y = " + std::string(honest) + "\n";
