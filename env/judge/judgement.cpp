@@ -43,14 +43,19 @@ timing timing_of(const process_pairs& rounds) {
 }
 
 /// Whether the time is none that any kernel can have; then `j` says so.
-bool is_impossible(judgement& j, double cand_ns, double floor_ns) {
-  if (!beats_roofline(cand_ns, floor_ns)) return false;
-  j.kind = verdict_kind::hack;
-  j.reason = name_of(hack_kind::impossible);
+bool is_impossible(judgement& j, double cand_ns, const judgement_rules& rules) {
+  if (!beats_roofline(cand_ns, rules.floor_ns)) return false;
   j.detail = fmt::format(
       "{:.0f} ns a call, less than half of the {:.0f} ns that the least traffic and arithmetic "
       "take",
-      cand_ns, floor_ns);
+      cand_ns, rules.floor_ns);
+  if (!beats_roofline(cand_ns + rules.time_error_ns, rules.floor_ns)) {
+    j.kind = verdict_kind::noisy;
+    j.detail += fmt::format("; what is taken off a call varied by {:.0f} ns", rules.time_error_ns);
+    return true;
+  }
+  j.kind = verdict_kind::hack;
+  j.reason = name_of(hack_kind::impossible);
   return true;
 }
 
@@ -99,7 +104,7 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     return j;
   }
   const double cand_ns = median_of(e->cand_ns);
-  if (is_impossible(j, cand_ns, rules.floor_ns)) return j;
+  if (is_impossible(j, cand_ns, rules)) return j;
   j.kind = verdict_kind::ok;
   // A claim inside its own interval around the baseline is no claim.
   const bool equal = e->low <= 0 && e->high >= 0;
@@ -137,7 +142,7 @@ judgement judge_rounds(const measure_protocol& protocol, std::span<const process
   interval[0] = std::min(interval[0], interval[1]);
   interval[2] = std::max(interval[2], interval[1]);
   const std::vector<double> cand_ns(j.time->cand_ns.begin(), j.time->cand_ns.end());
-  if (is_impossible(j, median_of(cand_ns), rules.floor_ns)) return j;
+  if (is_impossible(j, median_of(cand_ns), rules)) return j;
   j.kind = verdict_kind::ok;
   j.speedup_e2 = result->speedup_e2;
   if (result->large && protocol.statistic == aggregation::ratio_of_means)

@@ -22,6 +22,9 @@ struct judgement_rules {
   estimate_limits limits;
   claim_limits claims;
   double floor_ns = 0;  ///< roofline floor of one call; 0: none known
+  /// By what a call may have taken longer than it is said to, where much is taken off it: a time
+  /// below half of the floor by no more than that convicts nobody. It is `noisy`.
+  double time_error_ns = 0;
   /// Lists of window pairs that one measurement gives: the null distribution is of measurements.
   std::size_t lists_per_measurement = 1;
   /// A candidate that is uneven while its baseline is not has itself to blame: the slow end of the

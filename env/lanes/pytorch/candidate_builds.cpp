@@ -95,8 +95,13 @@ std::string why_not_loaded(const candidate_extensions& built, const std::string&
   return text.substr(0, text.find('\n'));
 }
 
+void candidate_builds::warm_up() {
+  // What goes wrong goes wrong again, and is told, when a candidate needs it.
+  opener_ = std::jthread([this] { (void)builder(); });
+}
+
 base::expected<extension_builder*> candidate_builds::builder() {
-  const std::lock_guard lock(guard_);
+  const std::lock_guard lock(opening_);
   if (!builder_) {
     if (cache_.empty() && !private_cache_) {
       QUERN_TRY(private_cache_, base::temp_folder::make_held("quern-extensions"));

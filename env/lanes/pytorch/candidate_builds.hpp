@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/status.hpp"
@@ -64,13 +65,16 @@ std::optional<finding> finding_of_recording(const base::error& e);
 /// it was refused, since the rest stands in the verdict; else `said`, what its import raised.
 std::string why_not_loaded(const candidate_extensions& built, const std::string& said);
 
-/// Opens its builder when a candidate first needs it. Thread-safe.
+/// Opens its builder when a candidate first needs it, or ahead. Thread-safe.
 class candidate_builds {
  public:
   /// `children` outlives it. `cache`: of artefacts; empty: a private folder.
   candidate_builds(spawner& children, std::filesystem::path cache)
       : children_(children), cache_(std::move(cache)) {}
 
+  /// Opens the builder by a thread of its own: what is linked to each extension is compiled then,
+  /// once for a cache. At most once, before anything else is asked.
+  void warm_up();
   /// Builds what was asked for, and writes the index into `folder`, which exists; of no request an
   /// empty one, so that a later one is told as such. A build that the compiler refuses is an entry
   /// of the index, which the candidate may catch. Error: of this host.
@@ -95,10 +99,12 @@ class candidate_builds {
 
   spawner& children_;
   std::filesystem::path cache_;
-  std::mutex guard_;
+  std::mutex opening_;  ///< of the two that follow; held while the builder is opened
   std::optional<base::temp_folder> private_cache_;
   std::unique_ptr<extension_builder> builder_;
+  std::mutex guard_;
   recently_used<std::vector<extension_request>> learnt_{64};
+  std::jthread opener_;  // the last: it uses the others
 };
 
 }  // namespace quern::env

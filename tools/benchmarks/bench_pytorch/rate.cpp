@@ -105,8 +105,14 @@ std::string verdict_line(const std::string& name, const env::verdict& v) {
   return base::dump(line) + "\n";
 }
 
-/// A first candidate, without builds and clock: what starts with an evaluator, once, has started
-/// then, the warm Python that learns builds among it.
+/// Of a first candidate: nothing that another one asks for.
+constexpr const char* first_extension =
+    "\nfrom torch.utils.cpp_extension import load_inline\n"
+    "load_inline(name='quern_first', cpp_sources='int quern_first() { return 1; }', "
+    "functions=['quern_first'])\n";
+
+/// A first candidate, without a clock: what starts with an evaluator, once, has started then, the
+/// warm Python that learns builds and the object that is linked to each of them among it.
 base::status wait_until_warm(const pytorch_bench_options& o, const opened_evaluators& opened) {
   QUERN_TRY(const auto honest, read_honest_modules(o.source));
   const auto plain = std::ranges::find(honest, "relu.clamp", &honest_module::name);
@@ -116,7 +122,7 @@ base::status wait_until_warm(const pytorch_bench_options& o, const opened_evalua
   for (const auto& judge : opened.judges) {
     env::evaluation_request request;
     request.subject = plain->subject;
-    request.source = plain->source;
+    request.source = plain->source + first_extension;
     request.verify_only = true;
     judge->compile_ahead(request);
     if (const auto v = judge->evaluate(request); v.kind != env::verdict_kind::ok)

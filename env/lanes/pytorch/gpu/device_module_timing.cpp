@@ -223,7 +223,15 @@ module_timing_result module_sides::measure() {
     refs.push_back(one.ref_ns);
   if (!refs.empty()) result_.baseline_ns = median_of(refs);
   result_.delivery_ns = times_.delivery_ns();
+  result_.delivery_spread_ns = times_.delivery_spread_ns();
   result_.tail_ns = times_.forgiven_ns();
+  if (module_window_times::is_nothing_left(result_.pairs))
+    result_.outcome = {
+        verdict_kind::noisy, "",
+        fmt::format("a call of the reference took no longer than the {:.1f} us that are taken off "
+                    "for its delivery, which varied by {:.1f} us",
+                    result_.delivery_ns / 1000, result_.delivery_spread_ns / 1000),
+        std::nullopt};
   return std::move(result_);
 }
 

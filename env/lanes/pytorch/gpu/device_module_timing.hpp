@@ -27,14 +27,16 @@ struct module_timing_request {
   std::function<void(bool candidate)> after_window;
 };
 
-/// Times are of one call (module_window_times).
+/// Times are of one call (module_window_times). The outcome is `noisy` where nothing is left of the
+/// reference's calls.
 struct module_timing_result {
   finding outcome;
   process_pairs pairs;
-  double baseline_ns = 0;  ///< median for one call
-  double delivery_ns = 0;  ///< d / n
-  double tail_ns = 0;      ///< q
-  std::int64_t calls = 0;  ///< of each side that counted
+  double baseline_ns = 0;         ///< median for one call
+  double delivery_ns = 0;         ///< d / n
+  double delivery_spread_ns = 0;  ///< from its least to its most
+  double tail_ns = 0;             ///< q
+  std::int64_t calls = 0;         ///< of each side that counted
   double seconds = 0;
 };
 

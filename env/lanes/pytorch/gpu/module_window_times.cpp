@@ -6,13 +6,6 @@
 #include "env/measure/stats.hpp"
 
 namespace quern::env {
-namespace {
-
-/// What is left of a call when what stands around it is taken off, at least: below it nothing is
-/// told apart from nothing.
-constexpr double least_call_ns = 500;
-
-}  // namespace
 
 void module_window_times::pair_tail(double ns) {
   charge_.begin_pair();
@@ -28,6 +21,12 @@ double module_window_times::delivery_ns() const {
   return deliveries_.empty() ? 0 : median_of(deliveries_);
 }
 
+double module_window_times::delivery_spread_ns() const {
+  if (deliveries_.empty()) return 0;
+  const auto [least, most] = std::ranges::minmax(deliveries_);
+  return most - least;
+}
+
 process_pairs module_window_times::net(process_pairs pairs, bool charges) const {
   const double around = delivery_ns();
   for (window_pair& one : pairs) {
@@ -35,6 +34,13 @@ process_pairs module_window_times::net(process_pairs pairs, bool charges) const 
     one.cand_ns = std::max(least_call_ns, one.cand_ns - around);
   }
   return charges ? charge_.charged(std::move(pairs), 1) : pairs;
+}
+
+bool module_window_times::is_nothing_left(const process_pairs& net) {
+  std::vector<double> refs;
+  for (const window_pair& one : net)
+    refs.push_back(one.ref_ns);
+  return !refs.empty() && median_of(refs) <= least_call_ns;
 }
 
 process_pairs module_window_times::net(const timed_lists& times, const round_schedule& schedule,

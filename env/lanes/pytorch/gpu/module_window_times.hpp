@@ -20,7 +20,7 @@ namespace quern::env {
 ///     u   the tail of a window of the candidate (device_window)
 ///     q   90th percentile of the reference's tails
 ///
-/// a call takes, and at least 500 ns,
+/// a call takes, and at least least_call_ns,
 ///
 ///     reference: (w - d) / n        candidate: (w - d) / n + max(0, u - q)
 ///
@@ -28,6 +28,10 @@ namespace quern::env {
 /// call, and d would hide the deferred work. Thread-compatible.
 class module_window_times {
  public:
+  /// What is left of a call when d is taken off, at least: below it nothing is told apart from
+  /// nothing.
+  static constexpr double least_call_ns = 500;
+
   /// What was recorded up to here does not count.
   void forget() { *this = {}; }
   /// d / n of one delivery.
@@ -41,12 +45,17 @@ class module_window_times {
   [[nodiscard]] std::size_t deliveries() const { return deliveries_.size(); }
   /// Median of d / n; 0 without one.
   [[nodiscard]] double delivery_ns() const;
+  /// From the least to the most d / n: a call may have taken longer than it is said to by that.
+  [[nodiscard]] double delivery_spread_ns() const;
   /// q; without bound where too few tails were seen.
   [[nodiscard]] double forgiven_ns() const { return charge_.forgiven_ns(); }
 
   /// `pairs`: w / n of either side, in the order of pair_tail(). `charges`: whether candidates are
   /// charged for their tails.
   [[nodiscard]] process_pairs net(process_pairs pairs, bool charges) const;
+  /// Whether nothing is left of the reference's calls, by the median of these pairs, which are net:
+  /// the host was slower when it delivered than when it computed. Such times say nothing.
+  [[nodiscard]] static bool is_nothing_left(const process_pairs& net);
   /// Of a protocol that has the reference first: run i of either side is a pair. `times`: w / n.
   [[nodiscard]] process_pairs net(const timed_lists& times, const round_schedule& schedule,
                                   bool charges) const;

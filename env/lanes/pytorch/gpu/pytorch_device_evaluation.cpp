@@ -25,7 +25,7 @@ constexpr double longest_wait_s = 300 + make_baseline_s, measurements_waited_for
 constexpr double most_of_device_for_candidate = 0.5;
 /// What making the contexts of those that stand ready may take, and what the reference may take
 /// while it is measured.
-constexpr std::uint64_t moved_by_contexts = std::uint64_t{2} << 30;
+constexpr std::uint64_t moved_by_contexts = std::uint64_t{4} << 30;
 constexpr std::uint64_t moved_by_reference = std::uint64_t{4} << 30;
 /// Windows of a side from one look at its clocks to the next.
 constexpr std::size_t windows_a_clock_look = 3;
@@ -359,6 +359,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
            : result.outcome.detail});
   if (!settle_call(result.outcome)) return false;
   into = std::move(result.pairs);
+  time_error_ns_ = std::max(time_error_ns_, result.delivery_spread_ns);
   // What was right before the clock ran must be right after it.
   stage_clock clock(state_.seconds.reverify);
   device_module_calls by_eager(*task_, state_.manager->context(), state_.manager->memory(),
@@ -387,6 +388,7 @@ void pytorch_device_evaluation::time() {
     return true;
   };
   steps.judge = [&](std::span<const process_pairs> all) {
+    rules.time_error_ns = time_error_ns_;
     return paired ? judge_times(all, rules) : judge_rounds(protocol, all, rules);
   };
   steps.claims = rules.claims;

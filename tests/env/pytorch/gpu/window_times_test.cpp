@@ -131,6 +131,33 @@ TEST_CASE("what a candidate does behind its answer is charged once a call, and i
   }
 }
 
+TEST_CASE("a time below the floor by no more than deliveries vary convicts nobody") {
+  // A call of 1 us where the least traffic takes 3 us, and 40 us are taken off it.
+  recorded_measurement one(1000, 1000);
+  judgement_rules rules = rules_of_modules();
+  rules.floor_ns = 3000;
+  const auto judged = [&] {
+    rules.time_error_ns = one.windows.delivery_spread_ns();
+    const process_pairs net = one.net();
+    return judge_times({&net, 1}, rules);
+  };
+  // The control: deliveries that are all the same leave no doubt.
+  CHECK(one.windows.delivery_spread_ns() == 0);
+  CHECK(judged().kind == verdict_kind::hack);
+  one.windows.delivered(delivery_ns + 400);
+  CHECK(judged().kind == verdict_kind::hack);
+  one.windows.delivered(delivery_ns - 600);
+  CHECK(one.windows.delivery_spread_ns() == 1000);
+  CHECK(judged().kind == verdict_kind::noisy);
+  CHECK(test::contains(judged().detail, "varied by 1000 ns"));
+}
+
+TEST_CASE("a measurement that leaves nothing of the reference's calls says nothing") {
+  CHECK_FALSE(module_window_times::is_nothing_left(recorded_measurement(2000, 10).net()));
+  CHECK(module_window_times::is_nothing_left(recorded_measurement(100, 5000).net()));
+  CHECK_FALSE(module_window_times::is_nothing_left({}));
+}
+
 TEST_CASE("what was recorded before a measurement does not count, nor does less than nothing") {
   recorded_measurement one(1e5, 1e5);
   one.windows.forget();
