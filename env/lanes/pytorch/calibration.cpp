@@ -71,6 +71,24 @@ std::vector<result_scale> scales_of(std::span<const tensor_layout> outputs,
   return scales;
 }
 
+int contents_for_limit(std::int64_t elements) {
+  constexpr std::int64_t enough = 65'536, most = 16;
+  return static_cast<int>(std::clamp((enough + elements - 1) / elements, std::int64_t{1}, most));
+}
+
+result_scale pooled(std::span<const result_scale> contents) {
+  result_scale all = contents.front();
+  double squares = all.rms * all.rms, count = 1;
+  for (const result_scale& one : contents.subspan(1)) {
+    if (!one.finite || !one.agrees) continue;
+    all.worst_error = std::max(all.worst_error, one.worst_error);
+    squares += one.rms * one.rms;
+    ++count;
+  }
+  all.rms = std::sqrt(squares / count);
+  return all;
+}
+
 std::optional<tolerance> calibrated(const tolerance& relative, const result_scale& scale) {
   const double error = 4 * scale.worst_error;
   if (!scale.agrees || error > scale.rms / 4) return std::nullopt;

@@ -2,6 +2,7 @@
 // never tighter than the reference's own error.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -25,6 +26,15 @@ struct result_scale {
 std::vector<result_scale> scales_of(std::span<const tensor_layout> outputs,
                                     std::span<const tensor_bytes> want,
                                     std::span<const tensor_bytes> wide);
+
+/// How many contents an output is calibrated on where its limit is for other contents, too: results
+/// of few elements, many of them zero, may show no error on the first. 65,536 elements in all, and
+/// 16 contents at most. `elements`: of the smallest floating output; at least 1.
+int contents_for_limit(std::int64_t elements);
+
+/// Of one output on several contents, at least one: rms over all of them, and the largest error.
+/// Whether it is finite and agrees is the first's to say; others count where they do both.
+result_scale pooled(std::span<const result_scale> contents);
 
 /// Symbols: a, r: atol and rtol of the task, relative; s = rms, e = worst_error. The limit of an
 /// output is

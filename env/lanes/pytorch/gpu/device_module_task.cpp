@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/random.hpp"
 #include "env/gpu/device_peak.hpp"
@@ -97,6 +98,14 @@ base::expected<output_limits> limits_from(const task_instance& at, const toleran
     limits.push_back(*limit);
   }
   return output_limits(std::move(limits));
+}
+
+/// Of the smallest floating output; the largest number where there is none.
+std::int64_t fewest_elements(const task_instance& at) {
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  for (const tensor_layout& one : at.outputs)
+    if (is_floating(one.type)) fewest = std::min(fewest, std::max<std::int64_t>(one.elements, 1));
+  return fewest;
 }
 
 /// Of what elements of any size are allowed: those that are not small are allowed more.
@@ -281,6 +290,38 @@ answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls) 
   return of.processes.reference->run(calls, of_reference);
 }
 
+namespace {
+
+base::expected<described_results> calibrate(device_module_task& of, const module_case& one,
+                                            device_context& context, module_memory& memory) {
+  QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
+  context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+  QUERN_CHECK(waited(context));
+  const auto text = of.processes.reference->child().calibrate(of_reference);
+  if (!text) return base::in_context(one.name, reference_error(text.error()));
+  return scales_from(*text, of.places.at.outputs.size());
+}
+
+/// Of the first case and of more contents of its distribution: timed calls are held to its limit.
+base::status pool_contents(device_module_task& of, device_context& context, module_memory& memory,
+                           described_results& first) {
+  std::vector<std::vector<result_scale>> of_output;
+  for (const result_scale& one : first.scales)
+    of_output.push_back({one});
+  module_case other = of.cases.front();
+  for (int more = contents_for_limit(fewest_elements(of.places.at)); more > 1; --more) {
+    ++other.seed;
+    QUERN_TRY(const auto results, calibrate(of, other, context, memory));
+    for (std::size_t o = 0; o < of_output.size(); ++o)
+      of_output[o].push_back(results.scales[o]);
+  }
+  for (std::size_t o = 0; o < of_output.size(); ++o)
+    first.scales[o] = pooled(of_output[o]);
+  return {};
+}
+
+}  // namespace
+
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
                                 module_memory& memory, device_use use) {
   module_case& one = of.cases[place];
@@ -290,12 +331,8 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
     one.limit = of.cases.front().limit;
     return true;
   }
-  QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
-  context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(waited(context));
-  const auto text = of.processes.reference->child().calibrate(of_reference);
-  if (!text) return base::in_context(one.name, reference_error(text.error()));
-  QUERN_TRY(const auto results, scales_from(*text, of.places.at.outputs.size()));
+  QUERN_TRY(auto results, calibrate(of, one, context, memory));
+  if (place == 0 && results.in_f64) QUERN_CHECK(pool_contents(of, context, memory, results));
   if (place > 0 && of.in_f64 && !results.in_f64 && use == device_use::beside_candidate)
     return base::fail(base::errc::exhausted,
                       "{}: the reference does not run in f64 beside the candidate", one.name);

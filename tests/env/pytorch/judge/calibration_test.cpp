@@ -47,6 +47,33 @@ TEST_CASE("a limit goes with the scale of the results") {
   CHECK(small->atol < 4e-9);
 }
 
+TEST_CASE("outputs of few elements are calibrated on several contents") {
+  CHECK(contents_for_limit(1) == 16);
+  CHECK(contents_for_limit(640) == 16);
+  CHECK(contents_for_limit(10'000) == 7);
+  CHECK(contents_for_limit(65'535) == 2);
+  CHECK(contents_for_limit(65'536) == 1);
+  CHECK(contents_for_limit(std::numeric_limits<std::int64_t>::max() - 65'536) == 1);
+
+  // The first shows nothing: what it has is zero. Its limit alone would refuse the second's error.
+  const result_scale zeros = scale({0, 0}, {0, 0}), sums = scale({0, 3e-3F}, {0, 3e-3 + 5e-7});
+  REQUIRE(sums.worst_error > 4e-7);
+  const auto alone = calibrated(relative, scale({0, 1e-5F}, {0, 1e-5F}));
+  REQUIRE(alone);
+  CHECK(alone->atol < sums.worst_error);
+  const result_scale all = pooled(std::vector{zeros, sums, zeros, zeros});
+  CHECK(all.worst_error == sums.worst_error);
+  CHECK(all.rms == doctest::Approx(sums.rms / 2));
+  CHECK(calibrated(relative, all)->atol > 4 * 4e-7);
+  // A content on which the reference is no judge does not count, but as the first one.
+  const float infinity = std::numeric_limits<float>::infinity();
+  const result_scale wild = scale({1, infinity}, {1, 1e300});
+  const result_scale without = pooled(std::vector{sums, wild});
+  CHECK(without.agrees);
+  CHECK(without.rms == doctest::Approx(sums.rms));
+  CHECK_FALSE(pooled(std::vector{wild, sums}).agrees);
+}
+
 TEST_CASE(
     "a limit is never tighter than the reference's own error, and a wild reference has none") {
   const auto rough = calibrated(relative, scale({1, 1.01F}, {1, 1}));
