@@ -125,7 +125,8 @@ TEST_CASE(
 TEST_CASE("a reference that does not run in f64 beside a candidate is asked again without it") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
-  // Its calls in f64 are numbered: the first is of the task's preparation, alone on the device.
+  // Its calls in f64 are numbered: the first is of the task's preparation, alone on the device. It
+  // has results enough for one content (contents_for_limit).
   const auto failing_at = [](const std::string& calls) {
     return task_of(
         "import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
@@ -134,7 +135,7 @@ TEST_CASE("a reference that does not run in f64 beside a candidate is asked agai
         "            calls += 1\n            if calls " +
         calls +
         ":\n                raise RuntimeError('no memory is left')\n"
-        "        return x * 2\n\ndef get_inputs():\n    return [torch.rand(8, 8)]\n");
+        "        return x * 2\n\ndef get_inputs():\n    return [torch.rand(256, 256)]\n");
   };
   const std::string doubles =
       "import torch\n\nclass ModelNew(torch.nn.Module):\n"
