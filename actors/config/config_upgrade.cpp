@@ -12,12 +12,15 @@ namespace quern::actors {
 namespace {
 
 constexpr std::size_t largest_upgrade = 1U << 20U;
+/// What some editors begin a file in UTF-8 with. YAML does not count it among the columns.
+constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
 
 /// Puts words in the place of others, counted by line and column.
 class edited_text {
  public:
   explicit edited_text(std::string_view text) : text_(text) {
-    for (std::size_t at = 0; at != std::string::npos;) {
+    for (std::size_t at = text.starts_with(utf8_mark) ? utf8_mark.size() : 0;
+         at != std::string::npos;) {
       lines_.push_back(at);
       at = text.find('\n', at);
       if (at != std::string::npos) ++at;
@@ -92,7 +95,11 @@ base::status upgrade_tree(const YAML::Node& root, edited_text& text,
     const YAML::Mark at = version.Mark();
     if (!text.replace(at.line + 1, static_cast<std::size_t>(std::max(at.column, 0)),
                       version.Scalar(), std::to_string(config_version)))
-      return by_hand(at.line + 1, "the version", std::to_string(config_version));
+      return base::fail(base::errc::invalid_argument,
+                        "line {}: quern_config is written in a form that is not replaced here: "
+                        "write `quern_config: {}` by hand, then type this again; nothing was "
+                        "changed",
+                        at.line + 1, config_version);
     changes.push_back(fmt::format("line {}: quern_config is {}", at.line + 1, config_version));
   }
   for (const earlier_name& key : earlier_names(root)) {
@@ -103,8 +110,8 @@ base::status upgrade_tree(const YAML::Node& root, edited_text& text,
     if (stands_twice_anywhere(root, key.now))
       return base::fail(
           base::errc::invalid_argument,
-          "line {}: {} is called {} now, and that stands in the same group, too: keep "
-          "one of them, then type this again; nothing was changed",
+          "line {}: {} is called {} now, and its group has it more than once, by either name: "
+          "keep one of them, then type this again; nothing was changed",
           key.line, key.before, key.now);
     if (!text.replace(key.line, key.column, last_part(key.before), last_part(key.now)))
       return by_hand(key.line, key.before, key.now);
@@ -116,6 +123,10 @@ base::status upgrade_tree(const YAML::Node& root, edited_text& text,
 }  // namespace
 
 base::expected<upgraded_config> upgrade_config(std::string_view text) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    return base::fail(base::errc::invalid_argument,
+                      "the file is in UTF-16: save it as UTF-8, then type this again; nothing was "
+                      "changed");
   upgraded_config made;
   edited_text edited(text);
   const auto read = env::guard_yaml("configuration", [&]() -> base::status {

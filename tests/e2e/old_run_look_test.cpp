@@ -106,8 +106,18 @@ TEST_CASE("a file of version 1 is refused by train, upgraded, and then read") {
                  file + ": line 1: quern_config is 1, this build reads 2; line 5: observe.panel is "
                         "called observe.evaluation_set now; change these, or type `quern config "
                         "upgrade FILE`, which does it"));
+  // A copy of something else is what an upgrade that failed may have left; one that is equal is
+  // not.
+  const std::string copy = file + ".before-upgrade", before = base::read_file(file).value();
+  REQUIRE(base::write_file_atomic(copy, "of somebody"));
+  const finished kept = f.run({"config", "upgrade", file});
+  CHECK(kept.code != 0);
+  CHECK(contains(kept.output, copy + " is there"));
+  CHECK(base::read_file(file).value() == before);
+  REQUIRE(base::write_file_atomic(copy, before));
   const finished upgraded = f.run({"config", "upgrade", file});
   CHECK(upgraded.code == 0);
+  CHECK_FALSE(fs::exists(copy));
   CHECK(contains(upgraded.output, file + ": line 1: quern_config is 2\n"));
   CHECK(contains(base::read_file(file).value(), "  evaluation_set: true  # refused later\n"));
   // Read now: what is refused is what it says.

@@ -133,6 +133,12 @@ TEST_CASE("a configuration that names its own place is refused beside others") {
   const auto gpus = tools::places_on({0, 1, 2, 3}, std::vector<int>{0}).value();
   actors::run_config config;
   CHECK(tools::check_places(two, config));
+  CHECK(contains(tools::check_places(gpus, config).error().message,
+                 "nothing of this configuration runs on a GPU"));
+  config.env.lane = "cuda";
+  CHECK(tools::check_places(gpus, config));
+  config.env.lane = "cpp";
+  config.actors.generator_device = "cuda";
   CHECK(tools::check_places(gpus, config));
   config.env.core = 3;
   CHECK(contains(tools::check_places(two, config).error().message, "env.core is 3"));

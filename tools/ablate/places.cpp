@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/config/device_class.hpp"
 #include "base/text.hpp"
 
 namespace quern::tools {
@@ -76,9 +77,16 @@ base::status check_places(const std::vector<ablation_place>& places,
                 "env.core is {}, but runs that are made side by side have processors of their own: "
                 "set it to -1",
                 config.env.core);
-  const bool on_gpus = std::ranges::any_of(
+  const bool named = std::ranges::any_of(
       places, [](const ablation_place& place) { return place.gpu.has_value(); });
-  if (on_gpus && config.learner.ranks > 1)
+  if (named && config.learner.device != "cuda" && config.actors.generator_device != "cuda" &&
+      !actors::on_gpus(config))
+    return fail(errc::invalid_argument,
+                "--gpus: nothing of this configuration runs on a GPU (learner.device is {}, "
+                "actors.generator_device is {}, lane {} measures on cores): leave --gpus out, or "
+                "set one of them",
+                config.learner.device, config.actors.generator_device, config.env.lane);
+  if (named && config.learner.ranks > 1)
     return fail(errc::invalid_argument,
                 "learner.ranks is {}, but --gpus gives each run one GPU: set it to 1",
                 config.learner.ranks);

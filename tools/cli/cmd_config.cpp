@@ -14,12 +14,16 @@ namespace {
 constexpr std::size_t largest_file = 1U << 20U;
 
 /// In place: the file keeps its owner, its mode and its other names. A copy of what it was lies
-/// beside it until all is written.
+/// beside it until all is written. None is made of a file that cannot be written.
 base::status write_in_place(const std::string& file, const std::string& before,
                             const std::string& text) {
   const std::string copy = file + ".before-upgrade";
+  if (!std::ofstream(file, std::ios::binary | std::ios::in | std::ios::out))
+    return base::fail_errno(file + " cannot be written, and nothing was changed; opening it");
   std::error_code unknown;
-  if (std::filesystem::exists(copy, unknown))
+  // One that is what the file still is was left by an upgrade that changed nothing.
+  if (std::filesystem::exists(copy, unknown) &&
+      base::read_file(copy, largest_file).value_or("") != before)
     return base::fail(
         base::errc::conflict,
         "{0} is there: what {1} was before an upgrade that failed. Put it back in the "

@@ -63,6 +63,21 @@ TEST_CASE("a chain of version 1 is refused with the lines of all its stages, the
   CHECK((*again)[0].config.observe.evaluation_set_train == 3);
 }
 
+TEST_CASE("a mark of UTF-8 stays, and a version in another form is left to people") {
+  const std::string mark = "\xEF\xBB\xBF";
+  const auto marked = upgrade_config(mark + std::string(first_version));
+  REQUIRE_MESSAGE(marked, marked.error().message);
+  CHECK(marked->text == mark + upgrade_config(first_version)->text);
+
+  const auto tagged = upgrade_config("quern_config: !!int 1\nlearner: {steps: 7}\n");
+  REQUIRE_FALSE(tagged);
+  CHECK(tagged.error().message.find("line 1: quern_config is written in a form") == 0);
+  CHECK(tagged.error().message.find("write `quern_config: 2` by hand") != std::string::npos);
+  const auto wide = upgrade_config(std::string("\xFF\xFEq\0u\0", 6));
+  REQUIRE_FALSE(wide);
+  CHECK(wide.error().message.find("UTF-16") != std::string::npos);
+}
+
 TEST_CASE("a key that stands by both of its names is left to people") {
   for (const std::string_view group :
        {"  panel_train: 3\n  evaluation_set_train: 4\n", "  panel_train: 3\n  panel_train: 4\n"}) {
