@@ -61,12 +61,13 @@ run_end wait_for_end(std::future<run_end> end, const supervisor_ref& supervisor,
 }  // namespace
 
 base::expected<run_end> run_control(const run_config& config, storage::run_directory& run,
-                                    const task_book& tasks) {
+                                    const task_book& tasks, const begun_news& begun) {
   base::pause_signals signals;
   const std::string config_yaml = to_yaml(config);
   QUERN_TRY(const run_hosts hosts, hosts_of_run(config));
   QUERN_TRY(const std::string device_class, device_class_of(config));
   QUERN_TRY(const auto head, orchestrator::open(config, run, tasks, device_class));
+  begun(head->version(), head->incarnation());
   const base::steady_clock clock;
   const auto roles = std::make_shared<role_board>(clock);
   if (is_search(config)) roles->without(run_role::learner);

@@ -181,9 +181,10 @@ base::expected<std::optional<std::string>> finish_run(const run_config& config,
   } else if (const std::string stale = staleness_words(state.ages); !stale.empty()) {
     text += stale + "\n";
   }
-  for (const std::string& remark :
-       success_so_far(run.paths().metrics(), config.learner.steps).remarks())
-    text += fmt::format("warning: {}\n", remark);
+  for (const std::string& warning :
+       read_metrics_so_far(run.paths().metrics(), config.learner.steps, trained_steps(state))
+           .warnings())
+    text += fmt::format("warning: {}\n", warning);
   std::optional<evaluation_set> measured;
   if (config.observe.evaluation_set) {
     measured = read_evaluation_set(config, run.paths(), tasks);

@@ -31,33 +31,46 @@ base::ordered_json over(double sum, std::int64_t count) {
 
 }  // namespace
 
-success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t steps) {
+std::vector<std::string> metrics_so_far::warnings() const {
+  std::vector<std::string> all = success.remarks();
+  if (!missing.empty()) all.insert(all.begin(), missing);
+  return all;
+}
+
+metrics_so_far read_metrics_so_far(const std::filesystem::path& metrics, std::int64_t steps,
+                                   std::int64_t trained) {
   std::map<weights_version, step_results> made;
+  step_spans present;
   const auto read =
       storage::read_jsonl_past_damage(metrics, [&](const base::json& line) -> base::status {
+        if (const auto step = base::get<std::int64_t>(line, "step")) present.add(*step);
         if (auto results = read_step_results(line)) made[results->step] = std::move(*results);
         return {};
       });
   if (read && read->count > 0)
     base::log_warn("metrics", "{} damaged lines are left out of what is warned of; the first: {}",
                    read->count, read->first);
-  if (!read && std::filesystem::exists(metrics))
+  metrics_so_far told;
+  if (read || read.error().code == base::errc::not_found) {
+    told.missing = missing_steps_text(metrics.string(), present, trained);
+  } else {
     base::log_warn("metrics", "no step is looked at for warnings: {}", read.error().message);
-  success_watch watch;
+  }
   for (const auto& [step, results] : made)
-    if (step <= steps) watch.step(results);
-  return watch;
+    if (step <= steps) told.success.step(results);
+  return told;
 }
 
 monitor::monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
-                 const monitor_sources& from, success_watch watch)
+                 const monitor_sources& from, metrics_so_far before)
     : config_(config),
       roles_(from.roles),
       devices_(from.devices),
       clock_(from.clock),
       writer_(std::move(writer)),
       progress_({.steps = config.learner.steps}, steps_done, from.clock.now_ns()),
-      success_(std::move(watch)),
+      success_(std::move(before.success)),
+      missing_(std::move(before.missing)),
       started_(base::started_ns()),
       version_(steps_done) {}
 
@@ -65,9 +78,12 @@ base::expected<std::unique_ptr<monitor>> monitor::make(const run_config& config,
                                                        const storage::run_paths& paths,
                                                        std::int64_t steps_done,
                                                        const monitor_sources& from) {
+  // Before the writer, which makes a file that is missing.
+  metrics_so_far before = read_metrics_so_far(paths.metrics(), steps_done, steps_done);
+  if (!before.missing.empty()) base::log_warn("metrics", "{}", before.missing);
   QUERN_TRY(auto writer, storage::metrics_writer::open(paths));
-  return std::unique_ptr<monitor>(new monitor(config, std::move(writer), steps_done, from,
-                                              success_so_far(paths.metrics(), steps_done)));
+  return std::unique_ptr<monitor>(
+      new monitor(config, std::move(writer), steps_done, from, std::move(before)));
 }
 
 void monitor::judged(const std::vector<judged_sample>& samples) {
@@ -233,6 +249,7 @@ void monitor::finish() {
 
 base::json monitor::snapshot() const {
   const std::lock_guard lock(guard_);
+  const std::vector<std::string> warnings = metrics_so_far{success_, missing_}.warnings();
   base::json verdicts = base::json::object();
   for (const auto& [name, count] : verdicts_)
     verdicts[name] = count;
@@ -240,7 +257,7 @@ base::json monitor::snapshot() const {
           {"steps", search_ ? 0 : config_.learner.steps},
           {"progress", search_ ? search_->summary() : progress_.line(clock_.now_ns())},
           {"verdicts", verdicts},
-          {"warnings", success_.remarks()},
+          {"warnings", warnings},
           {"lost",
            {{"samples", losses_.lost()},
             {"of", losses_.seen()},

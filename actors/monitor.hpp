@@ -30,9 +30,20 @@
 
 namespace quern::actors {
 
-/// The watch as it was after step `steps`, by the file that a monitor writes. Steps that were taken
-/// again count as they were the last time; lines that cannot be read are left out, with a warning.
-success_watch success_so_far(const std::filesystem::path& metrics, std::int64_t steps);
+/// What the file that a monitor writes tells of the steps of a run.
+struct metrics_so_far {
+  success_watch success;  ///< as it was after the last of the steps
+  std::string missing;    ///< for a person: trained steps that have no line; empty: all have one
+  /// What is missing, and what the watch has said, a sentence each.
+  [[nodiscard]] std::vector<std::string> warnings() const;
+};
+
+/// Reads `metrics` up to step `steps`. Steps that were taken again count as they were the last
+/// time; lines that cannot be read are left out, with a warning. `trained`: how many steps the
+/// newest checkpoint holds by the ledger; read that before, since each step's line is written
+/// first.
+metrics_so_far read_metrics_so_far(const std::filesystem::path& metrics, std::int64_t steps,
+                                   std::int64_t trained);
 
 /// What a monitor reads beside what it is told; all of it outlives the monitor.
 struct monitor_sources {
@@ -76,7 +87,7 @@ class monitor final : public run_observer {
 
  private:
   monitor(const run_config& config, storage::metrics_writer writer, std::int64_t steps_done,
-          const monitor_sources& from, success_watch watch);
+          const monitor_sources& from, metrics_so_far before);
   void watch_losses(const judged_sample& sample);
   void write_row(const search_book& book, incarnation_id incarnation, const queue_depths& queues);
   /// Keys of a line about what was judged and dropped since the line before.
@@ -90,6 +101,7 @@ class monitor final : public run_observer {
   storage::metrics_writer writer_;
   progress progress_;
   success_watch success_;
+  std::string missing_;  ///< of metrics.jsonl, when this process started
   base::nanoseconds_t started_;
   weights_version version_ = 0;
   std::map<std::string, std::int64_t> verdicts_;  ///< since the start of this process

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/file.hpp"
@@ -111,23 +111,29 @@ base::expected<checkpoint> checkpoint_store::verify(std::int64_t version) const 
 base::expected<checkpoint_choice> checkpoint_store::choose(
     const std::vector<std::int64_t>& candidates, std::string_view part) const {
   checkpoint_choice choice;
+  unusable_checkpoints passed{{}, 0, kept_};
+  std::int64_t rank = 0;
   for (const std::int64_t version : candidates) {
+    const bool expected = ++rank <= kept_ || version == held_;
     const fs::path home = folder_of(version);
     auto found = check_checkpoint(home, part);
     if (found && found->whole()) {
       choice.chosen = {version, home, found->hash};
       choice.strays = std::move(found->strays);
+      choice.problems = std::move(passed.problems);
       return choice;
     }
     if (!found && found.error().code != base::errc::not_found)
       return cannot_tell(home, std::move(found).error());
-    choice.problems.push_back(found ? found->damage() : std::move(found).error().message);
+    if (!found && !expected) {
+      ++passed.deleted;
+      continue;
+    }
+    passed.problems.push_back(found ? found->damage() : std::move(found).error().message);
   }
   if (candidates.empty())
     return base::fail(base::errc::not_found, "there is no checkpoint in {}", folder_.string());
-  return base::fail(base::errc::not_found,
-                    "no checkpoint in {} can be used: {}; put its files back from a copy",
-                    folder_.string(), fmt::join(choice.problems, "; "));
+  return base::fail(base::errc::not_found, "{}", unusable_text(folder_, passed));
 }
 
 base::expected<std::vector<std::int64_t>> checkpoint_store::list() const {
@@ -145,6 +151,14 @@ base::expected<std::vector<std::int64_t>> checkpoint_store::list() const {
   }
   std::sort(found.rbegin(), found.rend());
   return found;
+}
+
+base::expected<std::vector<std::int64_t>> checkpoint_store::known() const {
+  QUERN_TRY(auto versions, list());
+  const auto newest = latest();
+  if (newest && (versions.empty() || *newest > versions.front()))
+    versions.insert(versions.begin(), *newest);
+  return versions;
 }
 
 base::expected<std::int64_t> checkpoint_store::latest() const {

@@ -34,7 +34,9 @@ struct checkpoint {
 /// What a search for a usable checkpoint found.
 struct checkpoint_choice {
   checkpoint chosen;
-  std::vector<std::string> problems;  ///< of newer ones that were passed over, each naming the file
+  /// Of newer ones that were passed over, each naming the file; without those that were deleted
+  /// since newer ones are kept.
+  std::vector<std::string> problems;
   std::vector<std::filesystem::path> strays;  ///< in the chosen one, beside its files
 };
 
@@ -66,9 +68,10 @@ class checkpoint_store {
   [[nodiscard]] base::expected<checkpoint> verify(std::int64_t version) const;
 
   /// The newest of `candidates` (descending versions, from the ledger) whose every byte below
-  /// `part` (empty: every byte) is as it was written. `not_found` when none is, with all the
-  /// reasons. One that the system cannot read, or of another build's format, may be whole: it is
-  /// not passed over, but an error, with what to do.
+  /// `part` (empty: every byte) is as it was written. `not_found` when none is, with what to do and
+  /// the reasons. `publish` leaves the newest `kept` of them and the held one: others that are not
+  /// there are no problem. One that the system cannot read, or of another build's format, may be
+  /// whole: it is not passed over, but an error, with what to do.
   [[nodiscard]] base::expected<checkpoint_choice> choose(
       const std::vector<std::int64_t>& candidates, std::string_view part = {}) const;
 
@@ -78,6 +81,10 @@ class checkpoint_store {
   [[nodiscard]] std::vector<std::int64_t> versions() const {
     return list().value_or(std::vector<std::int64_t>{});
   }
+
+  /// Candidates for `choose` where there is no ledger: versions that are there, and that of LATEST
+  /// where it is newer than all of them, since its folder is gone then. Error: as `list`.
+  [[nodiscard]] base::expected<std::vector<std::int64_t>> known() const;
 
   /// The version that LATEST names: for readers without the ledger.
   [[nodiscard]] base::expected<std::int64_t> latest() const;

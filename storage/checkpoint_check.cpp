@@ -103,6 +103,26 @@ base::expected<checkpoint_check> check_checkpoint(const fs::path& folder, std::s
   return check;
 }
 
+std::string unusable_text(const fs::path& folder, const unusable_checkpoints& none) {
+  constexpr std::size_t most = 3;
+  const auto counted = [](std::int64_t count, std::string_view which) {
+    return fmt::format("{} {} {}", count, which, count == 1 ? "checkpoint" : "checkpoints");
+  };
+  std::string text = fmt::format(
+      "no checkpoint in {} can be used: put the files of one back from a copy of the run",
+      folder.string());
+  const std::size_t shown = std::min(most, none.problems.size());
+  for (std::size_t at = 0; at < shown; ++at)
+    text += (at == 0 ? ". Damaged or missing: " : "; ") + none.problems[at];
+  if (none.problems.size() > shown)
+    text += "; and " + counted(std::int64_t(none.problems.size() - shown), "more");
+  if (none.deleted > 0)
+    text +=
+        fmt::format(". {} {} not there on purpose: storage.keep_checkpoints keeps the newest {}",
+                    counted(none.deleted, "older"), none.deleted == 1 ? "is" : "are", none.kept);
+  return text;
+}
+
 std::string stray_text(const fs::path& stray) {
   return fmt::format(
       "{} is not in the manifest of its checkpoint: it was not checked, and goes when the "

@@ -42,6 +42,18 @@ struct checkpoint_check {
 base::expected<checkpoint_check> check_checkpoint(const std::filesystem::path& folder,
                                                   std::string_view part = {});
 
+/// Why no checkpoint of a run can be used.
+struct unusable_checkpoints {
+  std::vector<std::string>
+      problems;              ///< damaged or missing ones that should be there, newest first
+  std::int64_t deleted = 0;  ///< older ones that are gone since only the newest are kept
+  std::int64_t kept = 0;     ///< how many of the newest are
+};
+
+/// For a person: what to do, then the first few problems and the number of the others. `folder`:
+/// that of the checkpoints.
+std::string unusable_text(const std::filesystem::path& folder, const unusable_checkpoints& none);
+
 /// For a person: a file that is there beside those of the checkpoint.
 std::string stray_text(const std::filesystem::path& stray);
 

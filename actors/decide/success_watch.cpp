@@ -45,10 +45,6 @@ std::string counts_of(const std::map<std::string, std::int64_t>& verdicts) {
   return text;
 }
 
-std::string steps_text(weights_version first, weights_version last) {
-  return first == last ? fmt::format("step {}", first) : fmt::format("steps {}-{}", first, last);
-}
-
 }  // namespace
 
 std::int64_t step_results::ok() const {
@@ -106,8 +102,7 @@ double success_watch::level::share() const {
 }
 
 void success_watch::level::add(const step_results& results) {
-  if (sum.samples == 0) first = results.step;
-  last = results.step;
+  steps.add(results.step);
   sum.samples += results.samples;
   sum.rewarded += results.rewarded;
   sum.reward_sum += results.reward_sum;
@@ -190,7 +185,7 @@ std::vector<std::string> success_watch::step(const step_results& results) {
 
 std::string success_watch::text_of(const episode& one) {
   const level& during = one.during;
-  const std::string steps = steps_text(during.first, during.last);
+  const std::string steps = during.steps.text();
   const std::string verdicts = counts_of(during.sum.verdicts);
   if (one.trouble_kind == trouble::unrewarded)
     return fmt::format("every reward of {} is 0: {} samples ({})", steps, during.sum.samples,
@@ -199,7 +194,7 @@ std::string success_watch::text_of(const episode& one) {
   return fmt::format(
       "the success rate collapsed: {} of {} samples of {} are ok ({}), {} of {} of {} were",
       during.sum.ok(), during.sum.samples, steps, verdicts, before.sum.ok(), before.sum.samples,
-      steps_text(before.first, before.last));
+      before.steps.text());
 }
 
 std::vector<std::string> success_watch::remarks() const {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/decide/ids.hpp"
+#include "actors/decide/step_spans.hpp"
 #include "base/json.hpp"
 
 namespace quern::actors {
@@ -33,7 +33,9 @@ std::optional<step_results> read_step_results(const base::json& line);
 /// "ok  28 %  reward 0.28"; "no samples".
 std::string text_of(const step_results& results);
 
-/// Asked with every step in turn; not thread-safe.
+/// Asked with every step in turn; not thread-safe. Where it is not told of some steps, such as
+/// those whose lines a file lacks, what it says names those that it knows; "in a row" is among
+/// them.
 ///
 /// Collapse: let `b` be the best level so far, the success rate of some `window` samples (at least
 /// half as many) of steps in a row, by the lower end of its Wilson interval (99 %); and `r` that of
@@ -62,7 +64,7 @@ class success_watch {
  private:
   /// Sums over steps in a row.
   struct level {
-    weights_version first = 0, last = 0;
+    step_spans steps;
     step_results sum;
     [[nodiscard]] double share() const;
     void add(const step_results& results);

@@ -29,6 +29,10 @@ count_list most_first(const std::map<std::string, std::int64_t>& counts) {
 
 }  // namespace
 
+std::int64_t trained_steps(const ledger_state& state) {
+  return state.position.checkpoint ? state.position.checkpoint->version : 0;
+}
+
 base::expected<bool> has_ledger(const storage::run_paths& paths) {
   std::error_code code;
   const auto bytes = fs::file_size(paths.database(), code);

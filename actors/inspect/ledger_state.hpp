@@ -19,6 +19,9 @@ struct ledger_state {
   storage::age_counts ages;
 };
 
+/// Steps that the newest checkpoint holds; 0: there is none, such as in stage `search`.
+std::int64_t trained_steps(const ledger_state& state);
+
 /// Whether the run has a ledger; false: it has made nothing yet. Error: io, when the ledger is gone
 /// or empty and something is there that it knew.
 base::expected<bool> has_ledger(const storage::run_paths& paths);

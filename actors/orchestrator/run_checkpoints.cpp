@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/decide/step_spans.hpp"
 #include "actors/decide/step_watch.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -44,6 +45,10 @@ base::expected<std::optional<run_checkpoints::beginning>> run_checkpoints::newes
   QUERN_TRY(const storage::checkpoint_choice choice, store_.choose(candidates));
   for (const std::string& problem : choice.problems)
     base::log_warn("orchestrator", "{}", problem);
+  QUERN_TRY(const storage::ledger_position reached, rows.position());
+  const std::string older =
+      older_checkpoint_text(candidates.front(), choice.chosen.version, reached.version);
+  if (!older.empty()) base::log_warn("orchestrator", "{}", older);
   for (const fs::path& stray : choice.strays)
     base::log_warn("orchestrator", "{}", storage::stray_text(stray));
   beginning found;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "actors/config/fresh_model.hpp"
+#include "actors/decide/step_spans.hpp"
 #include "actors/decide/step_watch.hpp"
 #include "actors/decide/token_segments.hpp"
 #include "actors/defaults.hpp"
@@ -97,15 +98,17 @@ base::expected<std::int64_t> begin_at(const fs::path& run, const rank_group& gro
   }
   const rank_guard::busy now(group.guard, "reading checkpoints", defaults::phase_deadline, bytes);
   storage::checkpoint_store checkpoints(run / "checkpoints");
-  QUERN_TRY(const auto versions, checkpoints.list());
+  QUERN_TRY(const auto versions, checkpoints.known());
   std::int64_t reached = 0;
   if (!versions.empty()) {
     QUERN_TRY(const auto choice, checkpoints.choose(versions));
     for (const std::string& problem : choice.problems)
-      base::log_warn("sft", "{}; step {} is the one to go on from", problem, choice.chosen.version);
+      base::log_warn("sft", "{}", problem);
     for (const fs::path& stray : choice.strays)
       base::log_warn("sft", "{}", storage::stray_text(stray));
     reached = choice.chosen.version;
+    const std::string older = older_checkpoint_text(versions.front(), reached, versions.front());
+    if (!older.empty()) base::log_warn("sft", "{}", older);
   }
   QUERN_TRY(const auto aside, checkpoints.set_aside_above(reached));
   for (const storage::set_aside_checkpoint& moved : aside)

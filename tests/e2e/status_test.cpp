@@ -104,6 +104,35 @@ TEST_CASE("status of an empty run says so; a ledger that is gone is an error wit
   }
 }
 
+TEST_CASE("status of a run whose metrics.jsonl is missing or cut says which steps it lacks") {
+  looking f;
+  test::written_run run(f.path);
+  run.open().write_two_steps();
+  run.checkpoint(2);
+  run.close();
+  const fs::path metrics = f.path / "metrics.jsonl";
+  const std::string first =
+      R"({"step":1,"batch":{"samples":2,"rewarded":1,"reward":0.5,"verdicts":{"ok":2}}})"
+      "\n";
+  std::string second = first;
+  second.replace(second.find('1'), 1, "2");
+  REQUIRE(base::write_file_atomic(metrics, first + second));
+  CHECK(f.json()["warnings"].empty());
+  CHECK_FALSE(contains(f.text(), "metrics.jsonl"));
+  std::string lacks;
+  SUBCASE("missing") {
+    fs::remove(metrics);
+    lacks = " lacks steps 1-2: 2 of the 2 steps";
+  }
+  SUBCASE("cut") {
+    REQUIRE(base::write_file_atomic(metrics, first + second.substr(0, 20)));
+    lacks = " lacks step 2: 1 of the 2 steps";
+  }
+  REQUIRE(f.json()["warnings"].size() == 1);
+  CHECK(contains(f.json()["warnings"][0].get<std::string>(), metrics.string() + lacks));
+  CHECK(contains(f.text(), "  warning: " + metrics.string() + lacks));
+}
+
 TEST_CASE("status of a run whose run.db or configuration is damaged") {
   looking f;
   test::written_run run(f.path);

@@ -654,4 +654,10 @@ TEST_CASE("status and report say that a policy was ruined, past a damaged line, 
   CHECK(contains(reported.output, "3 dropped, none in flight. Every sample is accounted for.\n"));
   CHECK(contains(reported.output, "\n  2 stale: "));
   CHECK(contains(reported.output, "\n  1 infra_error: "));
+  std::filesystem::remove(run / "metrics.jsonl");
+  const finished lacking = f.quern({"report", run.string()});
+  CAPTURE(lacking.output);
+  CHECK(lacking.code == 0);
+  CHECK(contains(lacking.output, "\nwarning: " + (run / "metrics.jsonl").string() +
+                                     " lacks steps 1-5: 5 of the 5 steps"));
 }

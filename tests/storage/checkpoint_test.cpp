@@ -214,6 +214,75 @@ TEST_CASE("a link, a folder with another version's files and an unknown format a
   CHECK(says(run.store.choose({}).error().message, "there is no checkpoint in"));
 }
 
+TEST_CASE("without a usable checkpoint those that were deleted on purpose are a count alone") {
+  checkpoint_fixture run;
+  run.store = checkpoint_store(run.folder, 3);
+  std::vector<std::int64_t> recorded;
+  for (std::int64_t version = 12; version >= 1; --version)
+    recorded.push_back(version);
+  for (std::int64_t version = 1; version <= 12; ++version)
+    run.add(version);
+  REQUIRE(run.store.versions() == std::vector<std::int64_t>{12, 11, 10});
+  SUBCASE("the newest is missing: one problem, and the next is used") {
+    fs::remove_all(run.store.folder_of(12));
+    const auto choice = must(run.store.choose(recorded));
+    CHECK(choice.chosen.version == 11);
+    CHECK(choice.problems.size() == 1);
+  }
+  SUBCASE("an old one that was held is used: those between were deleted") {
+    run.store.hold(3);
+    for (const std::int64_t version : {10, 11, 12})
+      fs::rename(run.store.folder_of(version), run.folder / std::to_string(version));
+    CHECK_FALSE(run.store.choose({12, 11, 10, 9, 8}).has_value());
+    run.add(3);
+    const auto choice = must(run.store.choose(recorded));
+    CHECK(choice.chosen.version == 3);
+    CHECK(choice.problems.size() == 3);
+  }
+  SUBCASE("one is missing, two are damaged") {
+    fs::remove_all(run.store.folder_of(12));
+    flip_a_byte(run.store.folder_of(11) / "state.json");
+    fs::remove(run.store.folder_of(10) / "MANIFEST.json");
+    const auto none = run.store.choose(recorded);
+    REQUIRE_FALSE(none.has_value());
+    CHECK(none.error().code == base::errc::not_found);
+    const std::string text = none.error().message;
+    CAPTURE(text);
+    for (const char* part :
+         {"v00000012 is not there", "v00000011/state.json", "v00000010/MANIFEST.json",
+          "9 older checkpoints are not there on "
+          "purpose: storage.keep_checkpoints keeps the newest 3"})
+      CHECK(says(text, part));
+    CHECK_FALSE(says(text, "v00000009"));
+    // What to do stands before what is wrong with each.
+    CHECK(text.find("back from a copy") < text.find("v00000012"));
+  }
+}
+
+TEST_CASE("of many unusable checkpoints the first few are named, and the others counted") {
+  unusable_checkpoints none{{"a", "b", "c"}, 0, 3};
+  CHECK(unusable_text("R/checkpoints", none) ==
+        "no checkpoint in R/checkpoints can be used: put the files of one back from a copy of the "
+        "run. Damaged or missing: a; b; c");
+  none.problems = {"a", "b", "c", "d", "e"};
+  none.deleted = 1;
+  const std::string text = unusable_text("R/checkpoints", none);
+  CHECK(says(text, "a; b; c; and 2 more checkpoints. 1 older checkpoint is not there on purpose"));
+}
+
+TEST_CASE("without a ledger LATEST tells of a checkpoint whose folder is gone") {
+  checkpoint_fixture run;
+  CHECK(must(run.store.known()).empty());
+  run.add(1);
+  run.add(2);
+  CHECK(must(run.store.known()) == std::vector<std::int64_t>{2, 1});
+  fs::remove_all(run.store.folder_of(2));
+  CHECK(must(run.store.known()) == std::vector<std::int64_t>{2, 1});
+  CHECK(must(run.store.choose(must(run.store.known()))).chosen.version == 1);
+  fs::remove_all(run.store.folder_of(1));
+  CHECK(must(run.store.known()) == std::vector<std::int64_t>{2});
+}
+
 TEST_CASE("files that a checkpoint did not have are named and do no harm") {
   checkpoint_fixture run;
   run.add(1);

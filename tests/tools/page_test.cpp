@@ -237,6 +237,27 @@ TEST_CASE("of a broken run the page has what can be read, and says what cannot")
   CHECK_FALSE(run_view::open(f.folder.path()));
 }
 
+TEST_CASE("steps that metrics.jsonl lacks are told, and damage nothing of the rest") {
+  const page_folder f;
+  make_finished_run(f.run());
+  const fs::path metrics = f.run() / "metrics.jsonl";
+  const std::string whole = must(base::read_file(metrics));
+  CHECK(read_view(f.run()).problems().empty());
+  std::string lacks;
+  SUBCASE("missing") {
+    fs::remove(metrics);
+    lacks = " lacks steps 1-6: 6 of the 6 steps";
+  }
+  SUBCASE("cut") {
+    must(base::write_file_atomic(metrics, whole.substr(0, whole.find("{\"step\":4,") + 30)));
+    lacks = " lacks steps 4-6: 3 of the 6 steps";
+  }
+  const auto view = read_view(f.run());
+  CHECK(view.damage().empty());
+  REQUIRE(view.problems().size() == 1);
+  CHECK(contains(view.problems()[0], metrics.string() + lacks));
+}
+
 TEST_CASE("fine-tuning and search have pages of what they write") {
   const page_folder f;
   {

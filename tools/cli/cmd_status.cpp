@@ -67,11 +67,14 @@ actors::bottleneck held_back(const actors::loop_time& seen,
   return out ? actors::held_back_by_quarantine() : actors::find_bottleneck(seen);
 }
 
-/// What is wrong with the policy: as the control process says, else by what it has written.
-base::json read_warnings(const storage::run_paths& paths, std::int64_t version,
+/// What is wrong with the policy, and what metrics.jsonl lacks: as the control process says, else
+/// by what it has written.
+base::json read_warnings(const storage::run_paths& paths, const actors::ledger_state& ledger,
                          const base::expected<base::json>& live) {
   if (live && live->contains("warnings")) return (*live)["warnings"];
-  return actors::success_so_far(paths.metrics(), version).remarks();
+  return actors::read_metrics_so_far(paths.metrics(), ledger.position.version,
+                                     actors::trained_steps(ledger))
+      .warnings();
 }
 
 void print_loop(const actors::loop_time& seen, const base::expected<base::json>& live) {
@@ -162,7 +165,7 @@ base::expected<run_look> look_at(const storage::run_paths& paths) {
   if (seen.running) seen.live = ask_run(paths, "status");
   seen.complete = !seen.running && is_complete(paths);
   seen.loop = read_loop(paths, seen.live);
-  if (!seen.tuning) seen.warnings = read_warnings(paths, seen.ledger.position.version, seen.live);
+  if (!seen.tuning) seen.warnings = read_warnings(paths, seen.ledger, seen.live);
   return seen;
 }
 

@@ -6,6 +6,7 @@
 #include "actors/config/config_file.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/control.hpp"
+#include "actors/decide/step_spans.hpp"
 #include "actors/finish.hpp"
 #include "actors/prometheus_server.hpp"
 #include "actors/sft_run.hpp"
@@ -98,7 +99,14 @@ run_outcome carry_on(const actors::run_config& config, storage::run_directory& r
     actors::unfinish_run(run.paths());
     std::error_code ignored;
     fs::remove(page_file(run.paths().root), ignored);
-    const auto end = actors::run_control(config, run, tasks);
+    const auto before = actors::position_of(run.paths());
+    const std::int64_t reached = before ? before->version : 0;
+    const auto begun = [&](actors::weights_version version, actors::incarnation_id incarnation) {
+      if (incarnation > 1 && !actors::is_search(config))
+        tell(stderr, "{}\n",
+             actors::going_on_text(version, reached, config.learner.steps, incarnation));
+    };
+    const auto end = actors::run_control(config, run, tasks, begun);
     if (!end) return {report(name, end.error())};
     if (!end->problem.empty()) return tell_end(resume_as, *end);
     if (!end->finished) asked = end->ending_kind;
@@ -166,8 +174,8 @@ base::expected<bool> tell_position(const actors::run_config& config,
   const std::string folder = paths.root.string();
   if (config.stage == "sft") {
     QUERN_TRY(const auto at, actors::sft_position_of(config, paths));
-    tell(stderr, "resuming {} with {} records, at step {} of {}\n", folder, at.records, at.step,
-         config.learner.steps);
+    tell(stderr, "resuming {} with {} records: {} of {} steps were taken\n", folder, at.records,
+         at.step, config.learner.steps);
     return at.step < config.learner.steps;
   }
   QUERN_TRY(const bool untouched, actors::is_untouched(paths));
@@ -183,9 +191,9 @@ base::expected<bool> tell_position(const actors::run_config& config,
          goal.wanted, at.incarnation + 1);
     return !goal.reached() || !actors::is_finished(config, paths);
   }
-  tell(stderr, "resuming {} at version {} of {}, checkpoint {}, incarnation {}\n", folder,
-       at.version, config.learner.steps,
-       at.checkpoint ? std::to_string(at.checkpoint->version) : "none", at.incarnation + 1);
+  // Which checkpoint can be used is not known before its files have been read.
+  tell(stderr, "resuming {}: {} of {} steps were taken\n", folder, at.version,
+       config.learner.steps);
   return durable_version(at) < config.learner.steps || !actors::is_finished(config, paths);
 }
 

@@ -112,8 +112,11 @@ std::vector<std::string> run_view::problems() const {
 }
 
 void run_view::refresh() {
-  read_metrics();
+  // A step's line is written before the checkpoint that holds it: read in this order, none is
+  // missed that is still to come.
   read_ledger();
+  read_metrics();
+  check_metrics();
   read_state();
   std::string found = fmt::format("{} {} {} {} {}", curves_.lines(), tally_.changes(), checkpoint_,
                                   to_string(state_), report_.size());
@@ -136,6 +139,18 @@ void run_view::read_metrics() {
                                                      damaged->count, damaged->first)},
         false};
   }
+}
+
+void run_view::check_metrics() {
+  problems_.erase("steps");
+  // What cannot be read at all has been said.
+  if (const auto known = problems_.find("metrics");
+      known != problems_.end() && known->second.damages)
+    return;
+  std::string missing =
+      actors::missing_steps_text(paths_.metrics().string(), curves_.present(), checkpoint_);
+  if (!missing.empty())
+    problems_["steps"] = {base::error{base::errc::not_found, std::move(missing)}, false};
 }
 
 void run_view::read_ledger() {

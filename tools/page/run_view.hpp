@@ -85,6 +85,7 @@ class run_view {
   base::status scan_ledger();
   void read_kernels(storage::sample_scan& scan, const sample_sums& sums);
   void read_metrics();
+  void check_metrics();
   void read_state();
   [[nodiscard]] base::ordered_json tasks_json(const sample_sums& sums) const;
   [[nodiscard]] base::ordered_json families_json(const sample_sums& sums) const;
@@ -117,7 +118,7 @@ class run_view {
   std::vector<shown_kernel> kernels_;
   std::string report_;
   run_state state_ = run_state::paused;
-  /// By what cannot be read: "configuration", "tasks", "metrics", "ledger", "lock".
+  /// By what cannot be read: "configuration", "tasks", "metrics", "steps", "ledger", "lock".
   std::map<std::string, part_problem> problems_;
   std::string seen_;  ///< what the last refresh found, in short
   std::int64_t revision_ = 0;

@@ -205,6 +205,13 @@ double step_curves::mean(std::string_view series, std::int64_t first, std::int64
   return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
 }
 
+actors::step_spans step_curves::present() const {
+  actors::step_spans all;
+  for (const auto& [at, made] : steps_)
+    all.add(at);
+  return all;
+}
+
 std::vector<std::string> step_curves::warnings() const {
   actors::success_watch watch;
   for (const auto& [at, made] : steps_)

@@ -59,6 +59,8 @@ class step_curves {
 
   /// Warnings of a policy that was ruined, as in the closing report.
   [[nodiscard]] std::vector<std::string> warnings() const;
+  /// The steps that have a line; of stage search, counts of evaluations.
+  [[nodiscard]] actors::step_spans present() const;
   /// Who held the run back, as the last line says; empty where it says nothing.
   [[nodiscard]] const std::string& held_back() const { return held_back_; }
 

@@ -167,7 +167,7 @@ TEST_CASE("a ruined policy is warned of, in any life of the run, and again at it
   }
   CHECK(collapsed == 1);
   CHECK(unrewarded == 1);
-  const auto remarks = success_so_far(run.paths.metrics(), 100).remarks();
+  const auto remarks = read_metrics_so_far(run.paths.metrics(), 100, 9).warnings();
   REQUIRE(remarks.size() == 2);
   CHECK(contains(remarks[0], "every reward of steps 4-9 is 0: 96 samples"));
   CHECK(
@@ -212,13 +212,53 @@ TEST_CASE("a damaged line of metrics.jsonl costs its own step alone") {
     const auto second = text.find('\n') + 1;
     text.replace(second, 9, std::string(9, '\0'));
     REQUIRE(base::write_file_atomic(run.paths.metrics(), text));
-    remarks = success_so_far(run.paths.metrics(), 100).remarks();
+    remarks = read_metrics_so_far(run.paths.metrics(), 100, 9).warnings();
     lines = said.lines();
   }
-  REQUIRE(remarks.size() == 1);
-  CHECK(contains(remarks[0], "every reward of steps 1-9 is 0: 128 samples"));
+  REQUIRE(remarks.size() == 2);
+  CHECK(contains(remarks[0], "metrics.jsonl lacks step 2: 1 of the 9 steps"));
+  CHECK(contains(remarks[1], "every reward of steps 1 and 3-9 is 0: 128 samples"));
   CHECK(contains(lines.back(), "1 damaged lines are left out"));
   CHECK(contains(lines.back(), "metrics.jsonl line 2"));
+}
+
+TEST_CASE(
+    "a run that goes on without its metrics.jsonl, or with a cut one, says which steps it lacks") {
+  watched run;
+  std::vector<std::string> lines;
+  base::json warnings;
+  {
+    caught_stderr said(run.folder.path() / "said");
+    auto seen = run.make();
+    for (weights_version step = 1; step <= 12; ++step)
+      seen->stepped(step_of(step, 0, 2));
+    seen->finish();
+    const std::string whole = base::read_file(run.paths.metrics()).value();
+    SUBCASE("missing") {
+      REQUIRE(std::filesystem::remove(run.paths.metrics()));
+    }
+    SUBCASE("cut, in the midst of a line") {
+      const std::size_t fifth = whole.find("{\"step\":5,");
+      REQUIRE(fifth != std::string::npos);
+      REQUIRE(base::write_file_atomic(run.paths.metrics(), whole.substr(0, fifth + 9)));
+    }
+    const bool cut = std::filesystem::exists(run.paths.metrics());
+    seen = run.make(12);
+    warnings = seen->snapshot()["warnings"];
+    lines = said.lines();
+    REQUIRE(warnings.size() == (cut ? 2U : 1U));
+    CHECK(contains(warnings[0].get<std::string>(),
+                   run.paths.metrics().string() +
+                       (cut ? " lacks steps 5-12: 8" : " lacks steps 1-12: 12") +
+                       " of the 12 steps"));
+    CHECK(contains(lines.back(), warnings[0].get<std::string>()));
+    seen->stepped(step_of(13, 0, 2));
+    if (cut) {
+      // Never of the steps between.
+      CHECK(contains(seen->snapshot()["warnings"][1].get<std::string>(),
+                     "every reward of steps 1-4 and 13 is 0: 10 samples"));
+    }
+  }
 }
 
 TEST_CASE("a search has a table of its best, and a line of metrics.jsonl for each row") {

@@ -89,6 +89,21 @@ TEST_CASE("what came back may collapse again, and the remarks tell both") {
   CHECK_FALSE(contains(remarks[1], "it came back later"));
 }
 
+TEST_CASE("steps that it was not told of are in no sentence") {
+  success_watch watch;
+  for (weights_version step = 1; step <= 20; ++step)
+    watch.step(results_of(step, 32, 16));
+  for (const weights_version step : {21, 22, 280, 281})
+    watch.step(results_of(step, 32, 0));
+  const auto remarks = watch.remarks();
+  REQUIRE(remarks.size() == 2);
+  for (const std::string& remark : remarks) {
+    CAPTURE(remark);
+    CHECK(contains(remark, "21-22 and 280-281"));
+    CHECK_FALSE(contains(remark, "21-281"));
+  }
+}
+
 TEST_CASE("steps without samples say nothing, and rewards of wrong kernels count") {
   success_watch watch;
   for (weights_version step = 1; step <= 10; ++step)

@@ -1,6 +1,7 @@
 // Checkpoints of a run: what an incarnation begins with, and what makes one durable.
 #include "actors/orchestrator/run_checkpoints.hpp"
 
+#include "support/caught_stderr.hpp"
 #include "tests/actors/orchestrator/orchestrator_fixture.hpp"
 #include "tests/storage/ledger_support.hpp"
 
@@ -74,6 +75,40 @@ TEST_CASE("what could not be written is an error, and changes nothing") {
   CHECK(test::contains(missing.error().message, "cannot read " + order.folder));
   CHECK_FALSE(r.checkpoints.newest(r.rows).value());
   CHECK(r.checkpoints.last() == 0);
+}
+
+TEST_CASE("that an older checkpoint is used is a warning with both, and the steps that are lost") {
+  new_run r;
+  for (weights_version version = 1; version <= 2; ++version) {
+    r.step(version);
+    test::must(r.checkpoints.saved(new_run::written(r.checkpoints.order(1, version, {})), r.rows));
+  }
+  r.step(3);
+  const storage::checkpoint_store store(r.run.paths().checkpoints(), 2);
+  std::vector<std::string> said;
+  const auto newest = [&] {
+    test::caught_stderr caught(r.folder.path() / "said");
+    const auto found = r.checkpoints.newest(r.rows);
+    said = std::filesystem::file_size(r.folder.path() / "said") > 0 ? caught.lines()
+                                                                    : std::vector<std::string>();
+    REQUIRE(found);
+    REQUIRE(*found);
+    return (*found)->version;
+  };
+  CHECK(newest() == 2);
+  CHECK(said.empty());
+  SUBCASE("missing") {
+    std::filesystem::remove_all(store.folder_of(2));
+  }
+  SUBCASE("damaged") {
+    std::filesystem::remove(store.folder_of(2) / "state.json");
+  }
+  CHECK(newest() == 1);
+  REQUIRE(said.size() == 2);
+  CHECK(test::contains(said[0], "v00000002"));
+  CHECK(test::contains(said[1], " warning "));
+  CHECK(test::contains(said[1], "from checkpoint 1, not from checkpoint 2"));
+  CHECK(test::contains(said[1], "steps 2-3 are trained again"));
 }
 
 TEST_CASE("an incarnation begins without what was half written or is newer than its weights") {
