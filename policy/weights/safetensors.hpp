@@ -67,6 +67,11 @@ class safetensors_reader {
   std::map<std::string, std::string> metadata_;
 };
 
+/// Names of the files in DIR that hold the weights, sorted: model.safetensors, or the index and the
+/// shards that it lists. Errors: an index that cannot be read; whether the files are there is not
+/// asked.
+base::expected<std::vector<std::string>> weight_files(const std::filesystem::path& dir);
+
 /// Writes one file atomically. The order of `tensors` is the order in the file; equal arguments
 /// give equal bytes. Refused: a name twice, data that does not match dtype and shape.
 base::status write_safetensors(const std::filesystem::path& file,

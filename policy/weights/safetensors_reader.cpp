@@ -1,6 +1,7 @@
 // Maps safetensors files, single or sharded, and finds tensors in them by name.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -86,6 +87,8 @@ expected<safetensors_reader> safetensors_reader::open_file(const std::filesystem
 namespace {
 
 constexpr std::size_t max_index_bytes = 100'000'000;
+constexpr const char* single_name = "model.safetensors";
+constexpr const char* index_name = "model.safetensors.index.json";
 
 /// Tensor name -> file name, as the index says.
 expected<std::map<std::string, std::string>> read_index(const std::filesystem::path& file) {
@@ -109,8 +112,8 @@ expected<std::map<std::string, std::string>> read_index(const std::filesystem::p
 }  // namespace
 
 expected<safetensors_reader> safetensors_reader::open_dir(const std::filesystem::path& dir) {
-  const auto index_file = dir / "model.safetensors.index.json";
-  if (!std::filesystem::exists(index_file)) return open_file(dir / "model.safetensors");
+  const auto index_file = dir / index_name;
+  if (!std::filesystem::exists(index_file)) return open_file(dir / single_name);
   auto index = read_index(index_file);
   if (!index) return base::in_context(index_file.string(), index.error());
 
@@ -133,6 +136,17 @@ expected<safetensors_reader> safetensors_reader::open_dir(const std::filesystem:
   }
   QUERN_CHECK(reader.build_index());
   return reader;
+}
+
+expected<std::vector<std::string>> weight_files(const std::filesystem::path& dir) {
+  const auto index_file = dir / index_name;
+  if (!std::filesystem::exists(index_file)) return std::vector<std::string>{single_name};
+  const auto index = read_index(index_file);
+  if (!index) return base::in_context(index_file.string(), index.error());
+  std::set<std::string> names{index_name};
+  for (const auto& [tensor, file] : *index)
+    names.insert(file);
+  return std::vector<std::string>(names.begin(), names.end());
 }
 
 }  // namespace quern::policy
