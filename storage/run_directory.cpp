@@ -12,6 +12,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t run_format = 1;
+/// It names every task of a suite.
+constexpr std::size_t max_meta_bytes = std::size_t{64} << 20U;
 
 base::status make_layout(const run_paths& paths) {
   for (const fs::path& folder : {paths.blobs(), paths.logs(), paths.checkpoints()}) {
@@ -91,7 +93,7 @@ base::status may_become_run(const fs::path& root) {
 }
 
 base::expected<base::json> read_meta(const run_paths& paths) {
-  const auto text = base::read_file(paths.meta(), 1U << 20U);
+  const auto text = base::read_file(paths.meta(), max_meta_bytes);
   if (!text) {
     if (text.error().code != base::errc::not_found) return tl::make_unexpected(text.error());
     return base::fail(base::errc::not_found,

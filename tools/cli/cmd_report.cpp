@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "actors/config/begun_with.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/finish.hpp"
 #include "actors/inspect/ledger_state.hpp"
@@ -102,6 +103,11 @@ int make_report(const fs::path& folder, const readable_run& found) {
                             : actors::missing_evaluation_set::leave_out;
   const auto tasks = tasks_of(*config, folder, how);
   if (!tasks) return report("report", tasks.error());
+  const auto check = measures ? actors::check_begun_with : actors::check_tasks_begun_with;
+  const auto same = check(*config, run->paths().root, run->meta(), *tasks);
+  if (!same && measures) return report("report", same.error());
+  // What is there is told all the same.
+  if (!same) base::log_warn("report", "{}", same.error().message);
   const auto made = actors::finish_run(*config, *run, *tasks, how);
   if (!made) return report("report", made.error());
   if (!*made) {

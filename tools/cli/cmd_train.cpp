@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/config/begun_with.hpp"
 #include "actors/config/config_file.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/control.hpp"
@@ -29,13 +30,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-base::json meta_of(const actors::run_config& config) {
+base::json meta_of(const actors::run_config& config, const actors::run_inputs& inputs) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return {{"build", base::build_id()},
           {"machine", host},
           {"seed", config.run.seed},
-          {"stage", config.stage}};
+          {"stage", config.stage},
+          {actors::begun_with_key, actors::to_json(inputs)}};
 }
 
 std::int64_t durable_version(const storage::ledger_position& at) {
@@ -137,7 +139,7 @@ base::status check_edits(const storage::run_paths& paths, actors::run_config now
   actors::make_paths_absolute(now);
   const std::string file = paths.config().string();
   QUERN_CHECK(actors::check_lengths(*recorded, now));
-  // What was moved may be named anew: it is checked again, and its contents are what counts.
+  // What was moved may be named anew: its contents are what counts (actors::check_begun_with).
   const auto is_place = [](std::string_view key) {
     return key == "policy.model" || key == "policy.recorded" || key == "tasks.suite" ||
            key == "tasks.kernelbench" || key == "run.folder";
@@ -210,7 +212,10 @@ run_outcome begin_run(const actors::run_config& config, const fs::path& folder,
   const auto checked = tried_references(config, *tasks);
   if (!checked) return {report("train", checked.error())};
   tell(stderr, "{}\n", *checked);
-  auto run = storage::run_directory::create(folder, actors::to_yaml(config), meta_of(config));
+  const auto inputs = actors::inputs_of(config, folder, *tasks);
+  if (!inputs) return {report("train", inputs.error())};
+  auto run =
+      storage::run_directory::create(folder, actors::to_yaml(config), meta_of(config, *inputs));
   if (!run) return {report("train", run.error())};
   if (auto told = made(); !told) return {report("train", told.error())};
   tell(stderr, "run {} in {}\n", config.run.name, folder.string());
@@ -293,6 +298,8 @@ run_outcome go_on_with_run(const fs::path& folder, const std::vector<std::string
   }
   const auto tasks = actors::preflight(*config, folder, actors::run_beginning::resuming);
   if (!tasks) return {report("resume", tasks.error())};
+  const auto same = actors::check_begun_with(*config, run->paths().root, run->meta(), *tasks);
+  if (!same) return {report("resume", same.error())};
   if (auto migrated = bring_to_schema(run->paths()); !migrated)
     return {report("resume", migrated.error())};
   if (auto written = run->write_config(actors::to_yaml(*config)); !written) {

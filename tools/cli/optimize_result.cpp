@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/allowed_by.hpp"
+#include "actors/config/begun_with.hpp"
 #include "actors/config/device_class.hpp"
 #include "actors/finish.hpp"
 #include "actors/measured_as.hpp"
@@ -129,6 +130,8 @@ base::status keep_best(const actors::run_config& config, storage::run_directory&
                        bool explain) {
   const fs::path folder = run.paths().root;
   QUERN_TRY(const auto tasks, actors::task_book::make(config));
+  // Nothing that was found is of a task that was edited since.
+  QUERN_CHECK(actors::check_tasks_begun_with(config, folder, run.meta(), tasks));
   const std::string& task = tasks.tasks().front().id;
   QUERN_TRY(const best_of_run best, read_best(config, run.paths(), task));
   base::ordered_json summary = summary_of(config, best, task);
