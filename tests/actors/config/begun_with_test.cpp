@@ -25,11 +25,11 @@ run_inputs some_inputs() {
 }
 
 /// A run on the demo policy and a suite, both copied to where they can be changed.
-struct fixture {
+struct begun_run {
   base::temp_folder folder = std::move(base::temp_folder::make().value());
   run_config config;
 
-  fixture() {
+  begun_run() {
     fs::copy(test::source_dir() / "policy/demo", folder.path() / "model");
     fs::copy(test::source_dir() / "env/suites/cpu_quick", folder.path() / "suite");
     config.policy.model = (folder.path() / "model").string();
@@ -130,7 +130,7 @@ TEST_CASE("a run that kept no inputs may go on; damaged ones are an error that n
 }
 
 TEST_CASE("a model that was changed is refused; one that was moved is the same") {
-  fixture f;
+  begun_run f;
   const base::json begun = f.meta();
   CHECK(f.check(begun));
   CHECK(f.check(base::json{{"quern_run", 1}}));
@@ -151,7 +151,7 @@ TEST_CASE("a model that was changed is refused; one that was moved is the same")
 }
 
 TEST_CASE("tasks that were changed are refused by name; a suite that was moved is the same") {
-  fixture f;
+  begun_run f;
   const base::json begun = f.meta();
   fs::rename(f.folder.path() / "suite", f.folder.path() / "elsewhere");
   f.config.tasks.suite = (f.folder.path() / "elsewhere").string();
@@ -167,7 +167,7 @@ TEST_CASE("tasks that were changed are refused by name; a suite that was moved i
 }
 
 TEST_CASE("a message names three of a kind and counts the others") {
-  fixture f;
+  begun_run f;
   changed_inputs changed;
   changed.tasks.differ = {"a", "b", "c", "d", "e"};
   changed.tasks.added = {"f", "g"};
@@ -178,7 +178,7 @@ TEST_CASE("a message names three of a kind and counts the others") {
 }
 
 TEST_CASE("recorded completions: the run's own copy counts, else the file that is named") {
-  fixture f;
+  begun_run f;
   const fs::path named = f.folder.path() / "named.jsonl", kept = f.run() / "recorded.jsonl";
   REQUIRE(base::write_file_atomic(named, "one\n"));
   f.config.policy.engine = "recorded";
@@ -194,7 +194,7 @@ TEST_CASE("recorded completions: the run's own copy counts, else the file that i
 
 TEST_CASE(
     "stage sft begins with fresh weights, and generated tasks follow from the configuration") {
-  fixture f;
+  begun_run f;
   f.config.stage = "sft";
   f.config.tasks.source = "generated";
   f.config.tasks.count = 2;
