@@ -37,7 +37,8 @@ TEST_CASE("fine-tuning pauses on request, tells where it stands and goes on from
                                       folder->path() / "more");
   CAPTURE(resumed.output);
   CHECK(resumed.code == 0);
-  CHECK(resumed.output.find("at step " + std::to_string(before)) != std::string::npos);
+  CHECK(contains(resumed.output, fmt::format("{} of {} steps were taken", before, before + 3)));
+  CHECK(contains(resumed.output, fmt::format("from step {}", before)));
   CHECK(sft_checkpoint_of(run, asked) == before + 3);
   const finished again = run_to_end({program("quern"), "resume", run.string()}, asked);
   CHECK(again.code == 4);
@@ -65,7 +66,8 @@ TEST_CASE(
   CAPTURE(resumed.output);
   CHECK(resumed.code == 0);
   CHECK(contains(resumed.output, "model.safetensors"));
-  CHECK(contains(resumed.output, "step 4 is the one to go on from"));
+  CHECK(contains(resumed.output, "goes on from checkpoint 4, not from checkpoint 6"));
+  CHECK(contains(resumed.output, "steps 5-6 are trained again"));
   CHECK(sft_checkpoint_of(run, asked) == 8);
   CHECK_FALSE(fs::exists(checkpoints / ".writing-v00000008-1"));
 }
