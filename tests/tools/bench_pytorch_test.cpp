@@ -201,6 +201,17 @@ TEST_CASE("candidates of a rate are pairs, or files of KernelBench") {
   REQUIRE(with_tree->size() == 1);
   CHECK(with_tree->front().name == "level_1_problem_2_sample_0_kernel");
 
+  // Which ones are right is known of those of the tree alone.
+  CHECK_FALSE(with_tree->front().is_honest);
+  o.honest = true;
+  o.source = test::source_dir().string();
+  const auto honest = read_rated_modules(o);
+  REQUIRE(honest);
+  CHECK(honest->size() > 60);
+  CHECK(std::ranges::count_if(*honest, &tools::rated_module::is_honest) ==
+        static_cast<std::ptrdiff_t>(honest->size()) - 1);
+  o.honest = false;
+
   o.folders = {(folder->path() / "nowhere").string()};
   CHECK_FALSE(read_rated_modules(o));
   o.folders.clear();

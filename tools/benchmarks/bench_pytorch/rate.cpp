@@ -39,7 +39,9 @@ struct rated_run {
   env::step_seconds steps;    ///< of all evaluators on a GPU
   double waited_s = 0;        ///< for the device, by one that another one had
   std::optional<double> ready_share;
-  std::map<std::string, int> kinds;
+  std::map<std::string, int> kinds;  ///< verdicts, of honest modules and of folders apart
+  std::int64_t honest = 0;           ///< honest modules among those that were judged
+  std::int64_t wronged = 0;          ///< honest ones that are neither `ok` nor `noisy`
 
   [[nodiscard]] double an_hour() const {
     return seconds > 0 ? 3600 * static_cast<double>(judged) / seconds : 0;
@@ -158,7 +160,11 @@ base::expected<rated_run> run_rate(const pytorch_bench_options& o,
   run.whole = judge_in_turn(
       with, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double s) {
         ++run.judged;
-        ++run.kinds[kind_text(v)];
+        ++run.kinds[(all[place].is_honest ? "honest  " : "folders ") + kind_text(v)];
+        if (all[place].is_honest) {
+          ++run.honest;
+          run.wronged += v.kind != env::verdict_kind::ok && v.kind != env::verdict_kind::noisy;
+        }
         run.seconds = part.seconds() - begun;
         if (verdicts.is_open()) verdicts << verdict_line(all[place].name, v) << std::flush;
         fmt::print("   {:<44} {:5.2f} s  {} {}  {}\n", all[place].name, s, kind_text(v),
@@ -281,6 +287,9 @@ void add_rate(const rated_run& run, std::size_t candidates, figure_table& table)
                  n);
   table.at_most("median of what an evaluation holds the device",
                 run.held_s.empty() ? 0 : env::median_of(run.held_s), wanted_lease_s, "s", n);
+  if (run.honest > 0)
+    table.at_most("honest modules that are neither ok nor noisy", static_cast<double>(run.wronged),
+                  0, "", run.honest);
   if (run.ready_share)
     table.at_least("evaluations for which a process stood ready", 100 * *run.ready_share,
                    wanted_ready, "%", n);

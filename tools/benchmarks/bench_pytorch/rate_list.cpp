@@ -78,8 +78,11 @@ base::expected<std::vector<rated_module>> read_rated_modules(const pytorch_bench
   std::vector<rated_module> all;
   if (o.honest) {
     QUERN_TRY(const auto honest, read_honest_modules(o.source));
-    for (const honest_module& one : honest)
-      if (one.is_supported) all.push_back(rated_of(one.name, one.subject, one.source));
+    for (const honest_module& one : honest) {
+      if (!one.is_supported) continue;
+      all.push_back(rated_of(one.name, one.subject, one.source));
+      all.back().is_honest = true;
+    }
   }
   std::optional<env::suite> suite;
   for (const std::string& folder : o.folders) {

@@ -17,6 +17,7 @@ struct rated_module {
   std::string source;
   bool has_cuda = false;    ///< inline CUDA
   bool has_triton = false;  ///< Triton kernels
+  bool is_honest = false;   ///< of tests/honest/pytorch: right, whatever its verdict is
 };
 
 /// Of each folder either pairs, folders with NAME/reference.py and NAME/candidate.py, or files
