@@ -69,8 +69,7 @@ monitor::monitor(const run_config& config, storage::metrics_writer writer, std::
       clock_(from.clock),
       writer_(std::move(writer)),
       progress_({.steps = config.learner.steps}, steps_done, from.clock.now_ns()),
-      success_(std::move(before.success)),
-      missing_(std::move(before.missing)),
+      told_(std::move(before)),
       started_(base::started_ns()),
       version_(steps_done) {}
 
@@ -158,7 +157,7 @@ void monitor::stepped(const finished_step& step) {
   }
   last_ = base::json::parse(line.dump());
   base::print_line(fmt::format("{}  {}", progress_.line(now), text_of(step.results)));
-  for (const std::string& warning : success_.step(step.results))
+  for (const std::string& warning : told_.success.step(step.results))
     base::log_warn("monitor", "{}", warning);
 }
 
@@ -249,7 +248,6 @@ void monitor::finish() {
 
 base::json monitor::snapshot() const {
   const std::lock_guard lock(guard_);
-  const std::vector<std::string> warnings = metrics_so_far{success_, missing_}.warnings();
   base::json verdicts = base::json::object();
   for (const auto& [name, count] : verdicts_)
     verdicts[name] = count;
@@ -257,7 +255,7 @@ base::json monitor::snapshot() const {
           {"steps", search_ ? 0 : config_.learner.steps},
           {"progress", search_ ? search_->summary() : progress_.line(clock_.now_ns())},
           {"verdicts", verdicts},
-          {"warnings", warnings},
+          {"warnings", told_.warnings()},
           {"lost",
            {{"samples", losses_.lost()},
             {"of", losses_.seen()},

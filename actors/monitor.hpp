@@ -100,8 +100,7 @@ class monitor final : public run_observer {
   mutable std::mutex guard_;
   storage::metrics_writer writer_;
   progress progress_;
-  success_watch success_;
-  std::string missing_;  ///< of metrics.jsonl, when this process started
+  metrics_so_far told_;  ///< its `missing` is of when this process started
   base::nanoseconds_t started_;
   weights_version version_ = 0;
   std::map<std::string, std::int64_t> verdicts_;  ///< since the start of this process

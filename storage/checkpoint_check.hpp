@@ -44,8 +44,8 @@ base::expected<checkpoint_check> check_checkpoint(const std::filesystem::path& f
 
 /// Why no checkpoint of a run can be used.
 struct unusable_checkpoints {
-  std::vector<std::string>
-      problems;              ///< damaged or missing ones that should be there, newest first
+  /// Of those that are damaged, or missing though they should be there; the newest first.
+  std::vector<std::string> problems;
   std::int64_t deleted = 0;  ///< older ones that are gone since only the newest are kept
   std::int64_t kept = 0;     ///< how many of the newest are
 };

@@ -19,6 +19,7 @@ namespace quern::actors {
 /// Key of meta.json.
 inline constexpr const char* begun_with_key = "begun_with";
 
+/// A task by its content, and in which half of the run's tasks it is.
 struct known_task {
   std::string id;  ///< NAME@HASH
   bool held_out = false;
@@ -45,6 +46,7 @@ struct changed_names {
   [[nodiscard]] bool any() const { return !differ.empty() || !missing.empty() || !added.empty(); }
 };
 
+/// What run_inputs have that others had not, or reversed.
 struct changed_inputs {
   changed_names model;             ///< files
   changed_names tasks;             ///< names of tasks

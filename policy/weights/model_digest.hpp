@@ -20,6 +20,7 @@ struct digest_extent {
   std::uint64_t blocks = 256;                       ///< how many of them, at least 2
 };
 
+/// One file of a model's folder, as it is compared.
 struct model_file {
   std::string name;        ///< within the folder
   std::uint64_t size = 0;  ///< bytes
