@@ -83,9 +83,8 @@ add_custom_target(quern_all_tests)
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cases")
 
 # A doctest executable and its ctest entry. NO_SANITIZER: its children live under a sandbox or are killed, or it
-# compiles kernels by the hundred; a sanitised build leaves it out. ALONE: it needs a verdict of a clock, so no
-# other test runs beside it (tools/test has a compiler there, at idle priority); so do tests with the label gpu. FLAVOUR
-# names the heavy header that its files may see: plain, caf or torch.
+# compiles kernels by the hundred; a sanitised build leaves it out. ALONE: it needs a verdict of a clock, so nothing runs
+# beside it; so do tests with the label gpu. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
 function(quern_test name)
   cmake_parse_arguments(arg "MUST_FAIL;NO_SANITIZER;ALONE" "FLAVOUR;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT QUERN_TESTS)
