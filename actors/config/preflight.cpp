@@ -251,12 +251,15 @@ base::status check_folders(const run_config& config, const fs::path& folder, run
                            const storage::file_system_probe& disks) {
   if (how != run_beginning::resuming) QUERN_CHECK(storage::may_become_run(folder));
   // Where no run.folder is given, its folder is called after it.
-  if (config.run.name.empty() || config.run.name == "." || config.run.name == ".." ||
-      config.run.name.find('/') != std::string::npos) {
+  const std::string& name = config.run.name;
+  const auto breaks_names = [](char c) {
+    return c == '/' || c == '\x7f' || static_cast<unsigned char>(c) < ' ';
+  };
+  if (name.empty() || name == "." || name == ".." || std::ranges::any_of(name, breaks_names)) {
     return fail(errc::invalid_argument,
-                "run.name is '{}': a name without / is needed; run.folder says where the run is "
-                "kept",
-                config.run.name);
+                "run.name is '{}': a name without / and in one line is needed; run.folder says "
+                "where the run is kept",
+                name);
   }
   QUERN_CHECK(check_writable("run.folder", folder));
   // Stage sft has no ledger.

@@ -27,7 +27,13 @@ fs::path usual_folder(const optimize_arguments& a, const std::string& task) {
 run_outcome search(const actors::run_config& config, const fs::path& folder,
                    const std::vector<std::string>& settings) {
   std::error_code ignored;
-  if (!fs::exists(folder / "meta.json", ignored)) return begin_run(config, folder, folder);
+  if (!fs::exists(folder / "meta.json", ignored)) {
+    if (const auto free = storage::may_become_run(folder); !free) {
+      tell(stderr, "quern optimize: --run: {}\n", free.error().message);
+      return {usage};
+    }
+    return begin_run(config, folder, folder);
+  }
   // What differs from the run that is there is refused, unless a run may change it.
   const auto changed = changed_config(folder, settings, false);
   if (!changed) {

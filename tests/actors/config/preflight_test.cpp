@@ -280,10 +280,11 @@ TEST_CASE("a folder that cannot become a run") {
 
 TEST_CASE("names and folders that cannot be made are refused") {
   fixture f;
-  for (const char* name : {"a/b", "../x", "..", ""}) {
+  for (const char* name : {"a/b", "../x", "..", "", "a\nb", "a\tb", "a\x7f"}) {
     f.config.run.name = name;
     f.refused_with({"run.name", "without /"});
   }
+  f.refused_with({"in one line"});
   f.config.run.name = "run";
   const auto refused_folder = [&](const fs::path& folder, std::string_view why) {
     const auto checked = preflight(f.config, folder, f.beginning);
