@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "env/tensor_task/elements.hpp"
 
 namespace quern::env {
@@ -43,6 +46,28 @@ std::size_t bytes_of(const expected_size& size) {
         for (const auto& t : *list)
           total += t.size();
   return total;
+}
+
+std::int64_t bytes_of_call(const task_instance& at) {
+  std::int64_t total = 0;
+  for (const auto* list : {&at.inputs, &at.outputs})
+    for (const tensor_layout& one : *list)
+      total += one.bytes;
+  return total;
+}
+
+base::status check_room(const task_instance& timed, std::int64_t kept,
+                        const base::host_memory& machine) {
+  const std::int64_t call = bytes_of_call(timed), needed = kept + 4 * call;
+  if (needed <= machine.bytes) return {};
+  const auto show = [](std::int64_t bytes) {
+    return base::human_bytes(static_cast<std::uint64_t>(bytes));
+  };
+  return base::fail(base::errc::exhausted,
+                    "tensors of one call take {}, and to judge it about {} of memory; this machine "
+                    "has {}{}: make the task's sizes smaller, or judge it where more memory is",
+                    show(call), show(needed), show(machine.bytes),
+                    machine.limit.empty() ? "" : " (the limit of " + machine.limit + ")");
 }
 
 void change_one_element(const task_instance& instance, std::vector<tensor_bytes>& inputs,

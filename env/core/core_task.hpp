@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/host_memory.hpp"
+#include "base/status.hpp"
 #include "env/core/output_limits.hpp"
 #include "env/runner/arena.hpp"
 #include "env/task/task.hpp"
@@ -43,6 +45,20 @@ struct expected_size {
 
 /// Memory that inputs and outputs of all cases take.
 std::size_t bytes_of(const expected_size& size);
+
+/// Bytes of the inputs and outputs of one call.
+std::int64_t bytes_of_call(const task_instance& at);
+
+/// Whether calls of `timed` can be judged where so much memory is: with K bytes of kept cases
+/// (`kept`) and C bytes of a call,
+///
+///     K + 4 C
+///
+/// must fit. 4 C: the memory of candidate and baseline, the contents of a window, and what the
+/// reference's process holds. Calls of 1.4 GiB took 7.3 GiB at most, with K = 2 C. Error:
+/// exhausted, with the sizes and what to do.
+base::status check_room(const task_instance& timed, std::int64_t kept,
+                        const base::host_memory& machine);
 
 /// Another number in the place of one element of one input, taken from elsewhere in the same input,
 /// so that it belongs to the distribution; an input of equal elements gets a different number.

@@ -7,6 +7,7 @@
 
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
+#include "support/own_mounts.hpp"
 #include "tests/tools/page_fixture.hpp"
 
 using namespace quern;
@@ -86,6 +87,25 @@ TEST_CASE("a finished run has a page beside its closing report") {
   const finished nowhere = f.quern({"report", f.run().string(), "--out", "/no/such/folder/x"});
   CHECK(nowhere.code == 2);
   CHECK(contains(nowhere.output, "there is no folder '/no/such/folder'"));
+}
+
+TEST_CASE("whoever may only read a run makes its page elsewhere") {
+  const report_fixture f;
+  make_finished_run(f.run());
+  const fs::path disk = f.folder.path() / "disk", page = f.folder.path() / "page.html";
+  fs::create_directory(disk);
+  const auto told = with_memory_file_system(disk, "size=64m", [&]() -> std::string {
+    fs::copy(f.run(), disk / "run", fs::copy_options::recursive);
+    if (mount(nullptr, disk.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) return "";
+    const finished end = f.quern({"report", (disk / "run").string(), "--out", page.string()});
+    const finished inside = f.quern({"report", (disk / "run").string()});
+    return fmt::format("{} {} {}", end.code, inside.code, end.output);
+  });
+  if (!told || told->empty()) return skip("read-only folders: mounting is not allowed here");
+  CAPTURE(*told);
+  CHECK(told->substr(0, 4) == "0 1 ");
+  CHECK(contains(*told, "may only be read (Read-only file system)"));
+  f.check_page(page, "complete");
 }
 
 TEST_CASE("runs that go on, that were paused or that made nothing have a page, too") {

@@ -1,9 +1,12 @@
 // quern report: what a run says at its end, once more, and its page: in a file, or served while the
 // run goes on.
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "actors/config/begun_with.hpp"
 #include "actors/config/preflight.hpp"
@@ -146,6 +149,9 @@ int make_both(const fs::path& folder, const fs::path& file) {
   int code = done;
   if (found->goes_on) {
     tell(stdout, "{} goes on: its closing report is made at its end\n", folder.string());
+  } else if (!file.empty() && ::access(folder.c_str(), W_OK) != 0) {
+    tell(stdout, "{} may only be read ({}): its closing report stays as it is\n", folder.string(),
+         std::strerror(errno));
   } else {
     code = make_report(folder, *found);
     if (code == paused) return code;

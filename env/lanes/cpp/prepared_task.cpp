@@ -63,6 +63,18 @@ base::status add_timed_round(prepared_task& to, reference_runner& reference, int
   return {};
 }
 
+base::status check_memory_for(const task& subject) {
+  QUERN_TRY(const auto timed, instantiate(subject, tensors_of(subject).sizes));
+  std::int64_t kept = 2 * bytes_of_call(timed);  // its own content and at least one hidden round
+  for (const auto& sizes : tensors_of(subject).hidden_sizes) {
+    QUERN_TRY(const auto at, instantiate(subject, sizes));
+    kept += (hidden_rounds(subject) + 1) * bytes_of_call(at);
+  }
+  if (const auto room = check_room(timed, kept, base::own_host_memory()); !room)
+    return base::in_context(subject.name, room.error());
+  return {};
+}
+
 }  // namespace
 
 base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<const task> subject,
@@ -70,6 +82,7 @@ base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<cons
                                                             std::uint64_t input_seed,
                                                             const machine_peak& peak) {
   QUERN_CHECK(validate(*subject));
+  QUERN_CHECK(check_memory_for(*subject));
   auto prepared = std::make_unique<prepared_task>();
   prepared->subject = subject;
   prepared->id = task_id(*subject);

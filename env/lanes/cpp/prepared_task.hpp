@@ -28,7 +28,8 @@ struct prepared_task : core_task {
 };
 
 /// Makes the inputs and runs the reference on all of them. Errors: invalid_argument says what is
-/// wrong with the task or its reference; anything else is of this host.
+/// wrong with the task or its reference; exhausted, that this machine's memory is too small for
+/// it (check_room); anything else is of this host.
 base::expected<std::unique_ptr<prepared_task>> prepare_task(std::shared_ptr<const task> subject,
                                                             reference_service& service, int core,
                                                             std::uint64_t input_seed,

@@ -60,3 +60,18 @@ TEST_CASE("the memory of cases is that of inputs and outputs") {
   size.cases.push_back({"b", {}, {tensor_bytes(1)}});
   CHECK(bytes_of(size) == 13);
 }
+
+TEST_CASE("a task whose calls do not fit into the machine's memory is refused with both sizes") {
+  task_instance at = one_input(dtype::f32, std::int64_t{1} << 28);  // 1 GiB
+  at.outputs = at.inputs;
+  CHECK(bytes_of_call(at) == std::int64_t{2} << 30);
+  const std::int64_t kept = 2 * bytes_of_call(at);
+  CHECK(check_room(at, kept, {std::int64_t{12} << 30, ""}));
+  const auto refused = check_room(at, kept, {(std::int64_t{12} << 30) - 1, "/groups/memory.max"});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == quern::base::errc::exhausted);
+  for (const char* part : {"2.0 GiB", "about 12.0 GiB", "/groups/memory.max", "sizes smaller"}) {
+    CAPTURE(refused.error().message);
+    CHECK(quern::test::contains(refused.error().message, part));
+  }
+}
