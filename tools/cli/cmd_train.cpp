@@ -53,12 +53,14 @@ run_outcome tell_paused(const fs::path& resume_as) {
 void leave_page(const storage::run_paths& paths) {
   const fs::path file = page_file(paths.root);
   const auto written = write_run_page(paths.root, file, lock_holder::this_process);
-  if (!written) {
+  if (written) {
+    tell(stdout, "page: {}\n", file.string());
+  } else {
     base::log_warn("page", "{} was not made: {}; quern report {} makes it", file.string(),
                    written.error().message, paths.root.string());
-    return;
   }
-  tell(stdout, "page: {}\n", file.string());
+  // What is told of a run stands before what the next stage or arm says on the other stream.
+  std::fflush(stdout);
 }
 
 run_outcome tell_end(const fs::path& resume_as, const actors::run_end& end) {
