@@ -73,6 +73,7 @@ env::corpus_plan chosen_plan(const run_config& config) {
   plan.wrong_share = config.tasks.corpus_wrong_share;
   plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
   plan.exemplars_shown = config.replay.exemplars_shown;
+  plan.comparing_share = config.tasks.corpus_comparing_share;
   plan.task.lane = &lane_of(config);
   return plan;
 }

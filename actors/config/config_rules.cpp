@@ -37,6 +37,11 @@ base::status check_measuring(const run_config& config) {
                   fmt::format("sft makes its corpus of generated tasks, and lane {} has no "
                               "grammar of tasks: begin with another stage",
                               lane.name));
+  if (config.tasks.corpus_comparing_share > 0 && config.tasks.corpus_exemplars_share == 0)
+    return refuse("tasks.corpus_comparing_share",
+                  fmt::format("{}, but tasks.corpus_exemplars_share is 0: no record shows what is "
+                              "to be compared",
+                              config.tasks.corpus_comparing_share));
   if (lane.grammar == nullptr && config.tasks.source == "generated")
     return refuse("tasks.source",
                   fmt::format("'{}', but lane {} has no grammar of tasks: say suite",

@@ -126,6 +126,9 @@ void tasks_and_env(keys& table) {
                "stage sft: share of wrong variants; the policy must have something left to learn");
   QUERN_NUMBER(tasks.corpus_exemplars_share, fixed, 0, 1,
                "stage sft: share of records with exemplars in the prompt");
+  QUERN_NUMBER(tasks.corpus_comparing_share, fixed, 0, 1,
+               "stage sft: share of the records with exemplars whose answer follows from them: it "
+               "improves on them, and its analysis names what it keeps and changes");
   QUERN_NUMBER(tasks.corpus_part_s, resume, 0, 1e8,
                "stage sft: the run pauses after so many seconds of making the corpus, and a resume "
                "goes on with it; 0: no limit");

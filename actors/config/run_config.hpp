@@ -52,6 +52,7 @@ struct run_config {
     std::int64_t corpus_variants = 4;
     double corpus_wrong_share = 0.35;
     double corpus_exemplars_share = 0.5;
+    double corpus_comparing_share = 0;
     std::string corpus_folder = "";
     double corpus_part_s = 0;
   } tasks;

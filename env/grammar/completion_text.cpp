@@ -24,8 +24,12 @@ std::string analysis_line(const composition& what, std::span<const scored_varian
 
 std::string completion_text(const composition& what, const kernel_variant& variant,
                             std::span<const scored_variant> shown, std::string_view fence) {
-  return render_completion({analysis_line(what, shown), variant.style + ".", variant.source},
-                           fence);
+  return completion_text(analysis_line(what, shown), variant, fence);
+}
+
+std::string completion_text(std::string analysis, const kernel_variant& variant,
+                            std::string_view fence) {
+  return render_completion({std::move(analysis), variant.style + ".", variant.source}, fence);
 }
 
 }  // namespace quern::env

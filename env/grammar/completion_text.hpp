@@ -20,9 +20,13 @@ struct scored_variant {
 /// 1 in the order shown. Without, what the task is made of: "4 steps, 2 exp, softmax."
 std::string analysis_line(const composition& what, std::span<const scored_variant> shown);
 
-/// The whole completion as render_completion writes it: analysis, the style as design, the code
-/// behind the word `fence` of its lane.
+/// The whole completion with analysis_line.
 std::string completion_text(const composition& what, const kernel_variant& variant,
                             std::span<const scored_variant> shown, std::string_view fence);
+
+/// The whole completion as render_completion writes it: `analysis`, the style as design, the code
+/// behind the word `fence` of its lane.
+std::string completion_text(std::string analysis, const kernel_variant& variant,
+                            std::string_view fence);
 
 }  // namespace quern::env

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/random.hpp"
+#include "env/grammar/comparison.hpp"
 
 namespace quern::env {
 
@@ -17,6 +18,8 @@ namespace {
 constexpr std::uint64_t most_draws = 16;
 /// Variants that are timed for each exemplar shown, until so many are ok.
 constexpr std::int64_t draws_per_exemplar = 3;
+/// Comparisons that are drawn until one has an answer that is new in its task.
+constexpr int most_comparisons = 8;
 /// As env.evaluators.
 constexpr std::int64_t most_shards = 1024;
 
@@ -66,6 +69,8 @@ base::status validate(const corpus_plan& plan) {
                       plan.task.lane == nullptr ? "no lane" : plan.task.lane->name);
   QUERN_CHECK(share("wrong_share", plan.wrong_share));
   QUERN_CHECK(share("exemplar_task_share", plan.exemplar_task_share));
+  QUERN_CHECK(share("comparing_share", plan.comparing_share));
+  QUERN_CHECK(share("best_shown_share", plan.best_shown_share));
   if (plan.exemplars_shown < 1)
     return base::fail(base::errc::invalid_argument, "exemplars_shown is {}, it must be at least 1",
                       plan.exemplars_shown);
@@ -100,6 +105,9 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"wrong_share", fmt::format("{}", plan.wrong_share)},
           {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
           {"exemplars_shown", plan.exemplars_shown},
+          {"comparing_share", fmt::format("{}", plan.comparing_share)},
+          {"best_shown_share", fmt::format("{}", plan.best_shown_share)},
+          {"pool", plan.pool},
           {"exemplar_protocol", plan.exemplar_protocol},
           {"lane", plan.task.lane->name},
           {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
@@ -180,14 +188,14 @@ base::status check_corpus(const corpus_survey& found, const std::filesystem::pat
                              {"wrong_share", fmt::format("{}", plan.wrong_share)},
                              {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
                              {"exemplars_shown", plan.exemplars_shown},
+                             {"comparing_share", fmt::format("{}", plan.comparing_share)},
                              {"lane", plan.task.lane->name}};
   for (const auto& [key, value] : chosen.items())
-    if (found.header.contains(key) && found.header[key] != value)
+    if (const base::json begun = said_of(found.header, key); !begun.is_null() && begun != value)
       return base::fail(base::errc::conflict,
                         "{}: the corpus was begun with {} = {}, the run has {}: use the old "
                         "settings or another tasks.corpus_folder",
-                        (folder / found.first).string(), key, base::dump(found.header[key]),
-                        base::dump(value));
+                        (folder / found.first).string(), key, base::dump(begun), base::dump(value));
   return {};
 }
 
@@ -236,9 +244,8 @@ base::expected<std::vector<scored_variant>> corpus_maker::score_exemplars(work& 
   const auto key = static_cast<std::uint64_t>(at.index);
   base::random_stream random(plan_.seed, "exemplar task", {key});
   if (!random.chance(plan_.exemplar_task_share)) return scored;
-  const std::int64_t most_draws_of_task = draws_per_exemplar * plan_.exemplars_shown;
-  for (std::int64_t k = 0; k < most_draws_of_task && std::ssize(scored) < plan_.exemplars_shown;
-       ++k) {
+  const std::int64_t wanted = scored_of_task();
+  for (std::int64_t k = 0; k < draws_per_exemplar * wanted && std::ssize(scored) < wanted; ++k) {
     kernel_variant variant = at.supply.draw(plan_.seed, random.next_u64(), 0);
     if (at.exemplars.contains(variant.source)) continue;
     QUERN_TRY(const verdict judged,
@@ -251,10 +258,63 @@ base::expected<std::vector<scored_variant>> corpus_maker::score_exemplars(work& 
   return scored;
 }
 
+corpus_record corpus_maker::record_of(const work& at, std::int64_t item,
+                                      const kernel_variant& variant) const {
+  corpus_record record;
+  record.item = item;
+  record.task = at.id;
+  record.composition = to_text(at.probe.subject());
+  record.style = variant.style;
+  record.error = name_of(variant.error);
+  return record;
+}
+
+void corpus_maker::add_record(work& at, corpus_record record, kernel_variant variant,
+                              std::span<const scored_variant> shown, std::string analysis) {
+  std::vector<exemplar> exemplars;
+  for (const scored_variant& one : shown) {
+    exemplars.push_back({one.variant.source, one.speedup_e2});
+    record.exemplars.push_back(at.exemplars[one.variant.source]);
+    record.scores.push_back(one.speedup_e2);
+  }
+  record.prompt = render_prompt(*form_, *at.subject, exemplars, facts_);
+  record.completion = completion_text(std::move(analysis), variant, at.subject->lane->fence);
+  at.records.push_back(std::move(record));
+  at.taken.insert(std::move(variant.source));
+  ++at.counts.records;
+}
+
+bool corpus_maker::add_comparing(work& at, std::int64_t item,
+                                 std::span<const scored_variant> scored) {
+  base::random_stream random(plan_.seed, "comparison", {static_cast<std::uint64_t>(item)});
+  for (int k = 0; k < most_comparisons; ++k) {
+    const auto drawn = draw_comparison(scored, static_cast<std::size_t>(plan_.exemplars_shown),
+                                       plan_.best_shown_share, random);
+    if (!drawn) continue;
+    const kernel_variant& answer = scored[drawn->answer].variant;
+    if (at.taken.contains(answer.source)) continue;
+    std::vector<scored_variant> shown;
+    for (const std::size_t place : drawn->shown)
+      shown.push_back(scored[place]);
+    corpus_record record = record_of(at, item, answer);
+    record.source_hash = at.exemplars[answer.source];
+    record.verdict = name_of(verdict_kind::ok);
+    add_record(at, std::move(record), answer, shown,
+               comparing_line(shown, answer, drawn->improves));
+    return true;
+  }
+  return false;
+}
+
 base::status corpus_maker::add_sample(work& at, int sample,
                                       const std::vector<scored_variant>& scored) {
   const std::int64_t item = at.index * plan_.samples_per_task + sample;
-  const bool shows = sample % 2 == 1 && !scored.empty();
+  bool shows = sample % 2 == 1 && !scored.empty();
+  base::random_stream which(plan_.seed, "comparing sample", {static_cast<std::uint64_t>(item)});
+  if (shows && which.chance(plan_.comparing_share)) {
+    if (add_comparing(at, item, scored)) return {};
+    shows = false;
+  }
   // An exemplar is never the answer to a prompt that shows it.
   const auto is_stale = [&](const kernel_variant& variant) {
     return at.taken.contains(variant.source) || (shows && at.exemplars.contains(variant.source));
@@ -278,27 +338,13 @@ base::status corpus_maker::add_sample(work& at, int sample,
     ++at.counts.unexpected;
     return {};
   }
-  corpus_record record;
-  record.item = item;
-  const auto shown =
-      shows ? std::span<const scored_variant>(scored) : std::span<const scored_variant>();
-  std::vector<exemplar> exemplars;
-  for (const scored_variant& one : shown) {
-    exemplars.push_back({one.variant.source, one.speedup_e2});
-    record.exemplars.push_back(at.exemplars[one.variant.source]);
-    record.scores.push_back(one.speedup_e2);
-  }
-  record.prompt = render_prompt(*form_, *at.subject, exemplars, facts_);
-  record.completion = completion_text(at.probe.subject(), variant, shown, at.subject->lane->fence);
-  record.task = at.id;
-  record.composition = to_text(at.probe.subject());
+  corpus_record record = record_of(at, item, variant);
   record.source_hash = source_hash_of(judged, variant);
   record.verdict = name_of(judged.kind);
-  record.style = variant.style;
-  record.error = name_of(variant.error);
-  at.records.push_back(std::move(record));
-  at.taken.insert(std::move(variant.source));
-  ++at.counts.records;
+  const auto shown = std::span<const scored_variant>(scored).first(
+      shows ? static_cast<std::size_t>(plan_.exemplars_shown) : 0);
+  std::string analysis = analysis_line(at.probe.subject(), shown);
+  add_record(at, std::move(record), std::move(variant), shown, std::move(analysis));
   if (!is_right) ++at.counts.wrong;
   return {};
 }
@@ -306,7 +352,7 @@ base::status corpus_maker::add_sample(work& at, int sample,
 void corpus_maker::announce(const work& of) {
   base::random_stream random(plan_.seed, "exemplar task", {static_cast<std::uint64_t>(of.index)});
   if (random.chance(plan_.exemplar_task_share))
-    for (std::int64_t k = 0; k < plan_.exemplars_shown; ++k)
+    for (std::int64_t k = 0; k < scored_of_task(); ++k)
       judge_->announce(of.subject, of.supply.draw(plan_.seed, random.next_u64(), 0).source);
   for (int sample = 0; sample < plan_.samples_per_task; ++sample) {
     const std::int64_t item = of.index * plan_.samples_per_task + sample;

@@ -2,10 +2,12 @@
 // generated tasks, each kernel verified. It never holds a held-out composition.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,15 @@ struct corpus_plan {
   /// these shows all of them.
   double exemplar_task_share = 0.35;
   std::int64_t exemplars_shown = 2;
+  /// Share of the samples that show exemplars whose answer follows from them (comparison.hpp). The
+  /// answer to the others is drawn independently of what they show. Where kernels are too much
+  /// alike to compare, a sample shows none.
+  double comparing_share = 0;
+  /// Of the comparing ones: those that show the best that is known.
+  double best_shown_share = 0.15;
+  /// Where comparing_share is above 0: correct variants that are scored for such a task, at least
+  /// exemplars_shown + 1.
+  std::int64_t pool = 6;
   /// How they are scored: a protocol of the evaluator. "paired/1" measures, "cost_model/1"
   /// computes.
   std::string exemplar_protocol = "paired/1";
@@ -108,6 +119,18 @@ class corpus_maker {
   void announce(const work& of);
   base::expected<std::vector<scored_variant>> score_exemplars(work& at);
   base::status add_sample(work& at, int sample, const std::vector<scored_variant>& scored);
+  /// Whether the sample was added: its answer follows from the kernels that it shows.
+  bool add_comparing(work& at, std::int64_t item, std::span<const scored_variant> scored);
+  /// The record of a kernel that was judged, but for what it shows and says.
+  [[nodiscard]] corpus_record record_of(const work& at, std::int64_t item,
+                                        const kernel_variant& variant) const;
+  /// Adds the prompt with these exemplars, and the completion with this analysis.
+  void add_record(work& at, corpus_record record, kernel_variant variant,
+                  std::span<const scored_variant> shown, std::string analysis);
+  [[nodiscard]] std::int64_t scored_of_task() const {
+    return plan_.comparing_share > 0 ? std::max(plan_.pool, plan_.exemplars_shown + 1)
+                                     : plan_.exemplars_shown;
+  }
 
   corpus_plan plan_;
   const prompt_template* form_;

@@ -11,6 +11,21 @@ namespace quern::env {
 
 namespace {
 
+/// Keys that came later, and what files without them were made with. Other keys that a file lacks
+/// could not be chosen when it was begun.
+constexpr std::pair<std::string_view, std::string_view> later_keys[] = {{"comparing_share", "0"}};
+
+}  // namespace
+
+base::json said_of(const base::json& header, std::string_view key) {
+  if (const auto said = header.find(key); said != header.end()) return *said;
+  for (const auto& [later, before] : later_keys)
+    if (later == key) return std::string(before);
+  return nullptr;
+}
+
+namespace {
+
 base::json to_json(const corpus_counts& counts) {
   return {{"task_done", counts.next_task},   {"tasks", counts.tasks},
           {"skipped", counts.skipped_tasks}, {"records", counts.records},
@@ -67,13 +82,12 @@ base::status check_header(const std::string& text, const base::json& wanted) {
   if (version != corpus_version)
     return base::fail(base::errc::version, "corpus version {}, this build knows {}", version,
                       corpus_version);
-  // A key that the file does not have was added to the format after it was begun.
   for (const auto& [key, value] : wanted.items())
-    if (header.contains(key) && header[key] != value)
+    if (const base::json begun = said_of(header, key); !begun.is_null() && begun != value)
       return base::fail(
           base::errc::conflict,
           "it was begun with {} = {}, now it is {}: use the old settings or another file", key,
-          base::dump(header[key]), base::dump(value));
+          base::dump(begun), base::dump(value));
   return {};
 }
 

@@ -46,13 +46,17 @@ struct corpus_counts {
   friend bool operator==(const corpus_counts&, const corpus_counts&) = default;
 };
 
+/// What a header says of `key`, and where the file is older than that key, what such files were
+/// made with. Null: neither is known.
+base::json said_of(const base::json& header, std::string_view key);
+
 /// Appends to one file, which it holds locked. First line: {"quern_corpus":1, ...header}; after the
 /// records of a task one line {"task_done":INDEX, ...counts}. What stands behind the last of these
 /// is cut off when the file is opened again, so a torn tail costs one task. Not thread-safe.
 class corpus_file {
  public:
   /// Creates or resumes. Errors: the file is in use, has another version, or its header differs
-  /// (the message names the first key that does; a key that the file lacks is younger than it).
+  /// (the message names the first key that does, by said_of).
   static base::expected<corpus_file> open(const std::filesystem::path& path,
                                           const base::json& header);
 

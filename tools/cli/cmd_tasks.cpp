@@ -145,6 +145,7 @@ base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int s
   plan.wrong_share = config.tasks.corpus_wrong_share;
   plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
   plan.exemplars_shown = config.replay.exemplars_shown;
+  plan.comparing_share = config.tasks.corpus_comparing_share;
   plan.exemplar_protocol = actors::measured_as(config);
   QUERN_TRY(plan.held_out, actors::held_out_of(config));
   plan.task.lane = &actors::lane_of(config);

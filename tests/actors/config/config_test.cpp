@@ -228,6 +228,11 @@ TEST_CASE("rules between keys") {
   config = {};
   config.algorithm.kl_weight = 0.1;
   CHECK_FALSE(check_config(config));
+  config = {};
+  config.tasks.corpus_comparing_share = 0.5;
+  CHECK(check_config(config));
+  config.tasks.corpus_exemplars_share = 0;
+  CHECK(contains(check_config(config).error().message, "tasks.corpus_comparing_share: 0.5"));
 }
 
 TEST_CASE("a search has a budget of one group at least, no evaluation set and no learner") {

@@ -1,6 +1,7 @@
 // The corpus maker with a judge that knows the grammar: content, refusal, resuming.
 #include "env/grammar/corpus.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "base/random.hpp"
@@ -157,6 +158,74 @@ TEST_CASE("records show as many exemplars as the plan says, which the file remem
   CHECK(test::contains(env::validate(plan).error().message, "exemplars_shown is 0"));
 }
 
+TEST_CASE(
+    "the answer of a comparing record improves on what it shows, or nothing better is known") {
+  const auto folder = base::temp_folder::make().value();
+  auto plan = small_plan();
+  plan.tasks = 60;
+  plan.exemplar_task_share = 1;
+  // Scores of the fake follow from the length of a text.
+  const auto score = [](const std::string& code) {
+    return static_cast<std::int64_t>(100 + code.size() % 300);
+  };
+  for (const double share : {0.0, 1.0}) {
+    CAPTURE(share);
+    plan.comparing_share = share;
+    knowing_judge judge;
+    const auto file = folder.path() / fmt::format("{}.jsonl", share);
+    make_all(plan, file, judge);
+    int shown = 0, improves = 0, told = 0, none_faster = 0;
+    for (const auto& record : records_of(file)) {
+      if (record.exemplars.empty()) continue;
+      ++shown;
+      REQUIRE(record.exemplars.size() == 2);
+      const auto parts = env::parse_completion(record.completion).value();
+      CHECK(record.prompt.find(parts.code) == std::string::npos);
+      CHECK(parts.design == record.style + ".");
+      const auto best = static_cast<double>(std::ranges::max(record.scores));
+      const bool is_better = static_cast<double>(score(parts.code)) >= 1.03 * best;
+      improves += is_better ? 1 : 0;
+      if (!test::contains(parts.analysis, " leads, ")) continue;
+      ++told;
+      CHECK(record.verdict == "ok");
+      none_faster += test::contains(parts.analysis, "None faster is known") ? 1 : 0;
+      CHECK(is_better != test::contains(parts.analysis, "None faster is known"));
+    }
+    CHECK(shown > 40);
+    // Without it an answer is drawn whatever is shown: the control.
+    CHECK(told == (share > 0 ? shown : 0));
+    CHECK((share == 0 || improves > shown / 2));
+    CHECK((share > 0 || improves < shown / 2));
+    CHECK((share == 0 || none_faster > 0));
+  }
+}
+
+TEST_CASE("a corpus that was begun without comparing records is not gone on with any") {
+  const auto folder = base::temp_folder::make().value();
+  const auto file = folder.path() / env::shard_file(0);
+  auto plan = small_plan();
+  plan.tasks = 1;
+  knowing_judge judge;
+  make_all(plan, file, judge);
+  // As an earlier build wrote it.
+  std::string text = base::read_file(file).value();
+  const std::string key = "\"comparing_share\":\"0\",";
+  REQUIRE(test::contains(text, key));
+  text.erase(text.find(key), key.size());
+  REQUIRE(base::write_file_atomic(file, text));
+  const auto form = small_form();
+  CHECK(env::corpus_maker::open(plan, form, {}, file, judge));
+  plan.comparing_share = 0.5;
+  const auto refused = env::corpus_maker::open(plan, form, {}, file, judge);
+  REQUIRE_FALSE(refused);
+  CHECK(test::contains(refused.error().message, "comparing_share = \"0\", now it is \"0.5\""));
+  const auto found = env::survey_corpus(folder.path()).value();
+  CHECK(test::contains(env::check_corpus(found, folder.path(), plan).error().message,
+                       "comparing_share"));
+  plan.comparing_share = 1.5;
+  CHECK(test::contains(env::validate(plan).error().message, "comparing_share is 1.5"));
+}
+
 TEST_CASE("a file that was torn anywhere ends up the same") {
   const auto folder = base::temp_folder::make().value();
   const auto whole = folder.path() / "whole.jsonl";
@@ -164,6 +233,8 @@ TEST_CASE("a file that was torn anywhere ends up the same") {
   knowing_judge judge;
   auto plan = small_plan();
   plan.tasks = 6;
+  plan.exemplar_task_share = 1;
+  plan.comparing_share = 0.5;
   make_all(plan, whole, judge);
   const std::string want = base::read_file(whole).value();
   base::random_stream random(1, "tear");

@@ -1,0 +1,49 @@
+// What a prompt shows of kernels that were measured, and the answer that follows from it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.hpp"
+#include "env/grammar/completion_text.hpp"
+
+namespace quern::env {
+
+/// A kernel that is faster than another by less counts as equally fast.
+inline constexpr double least_gain = 1.03;
+
+/// Places in a pool of correct kernels of one task.
+struct comparison {
+  std::vector<std::size_t> shown;  ///< in the order of the prompt
+  std::size_t answer = 0;          ///< never among `shown`
+  bool improves = false;           ///< faster than all of `shown` by least_gain
+};
+
+/// Draws `count` kernels to show and the answer to them. With probability `best_shown_share` the
+/// pool's fastest is among them; the answer is then the fastest of the others, since nothing better
+/// is known. Else the answer improves on all that are shown. Of several such kernels it is the one
+/// with the fewest words of its style changed from the fastest shown, of equals the fastest. None:
+/// the pool is smaller than count + 1, or too few of its kernels are slower than its fastest.
+std::optional<comparison> draw_comparison(std::span<const scored_variant> pool, std::size_t count,
+                                          double best_shown_share, base::random_stream& random);
+
+/// Words of two styles, each list in the order of its style.
+struct style_change {
+  std::vector<std::string> kept, dropped, taken;
+};
+
+/// A word counts as often as it stands there.
+style_change change_of(std::string_view from, std::string_view to);
+
+/// The analysis of such an answer: which kernel leads with which speed-up over the next, its style,
+/// and what of it the answer keeps, drops and takes. "2 leads, 3.10 to 1.42: rows fused fast. Keep
+/// rows fused; drop fast; take doubles." Where nothing faster is known it says so. Counted from 1
+/// in the order shown; `shown` is not empty.
+std::string comparing_line(std::span<const scored_variant> shown, const kernel_variant& answer,
+                           bool improves);
+
+}  // namespace quern::env
