@@ -127,8 +127,10 @@ void tasks_and_env(keys& table) {
   QUERN_NUMBER(tasks.corpus_exemplars_share, fixed, 0, 1,
                "stage sft: share of records with exemplars in the prompt");
   QUERN_NUMBER(tasks.corpus_comparing_share, fixed, 0, 1,
-               "stage sft: share of the records with exemplars whose answer follows from them: it "
-               "improves on them, and its analysis names what it keeps and changes");
+               "stage sft: share of the records with exemplars whose answer follows from them and, "
+               "where a faster kernel is known, improves on them; it is right, whatever "
+               "corpus_wrong_share is. More kernels of a task are measured for it, and where all "
+               "are alike a record shows none");
   QUERN_NUMBER(tasks.corpus_part_s, resume, 0, 1e8,
                "stage sft: the run pauses after so many seconds of making the corpus, and a resume "
                "goes on with it; 0: no limit");

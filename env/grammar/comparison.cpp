@@ -1,6 +1,8 @@
 #include "env/grammar/comparison.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <functional>
 #include <numeric>
 #include <tuple>
 
@@ -13,7 +15,8 @@ namespace quern::env {
 namespace {
 
 bool is_faster(const scored_variant& one, const scored_variant& other) {
-  return static_cast<double>(one.speedup_e2) >= least_gain * static_cast<double>(other.speedup_e2);
+  return one.speedup_e2 > other.speedup_e2 &&
+         static_cast<double>(one.speedup_e2) >= least_gain * static_cast<double>(other.speedup_e2);
 }
 
 std::size_t fastest_of(std::span<const scored_variant> pool, std::span<const std::size_t> places) {
@@ -60,25 +63,20 @@ style_change change_of(std::string_view from, std::string_view to) {
 }
 
 std::optional<comparison> draw_comparison(std::span<const scored_variant> pool, std::size_t count,
-                                          double best_shown_share, base::random_stream& random) {
-  const bool shows_best = random.chance(best_shown_share);
+                                          bool shows_best, base::random_stream& random) {
   if (count == 0 || pool.size() <= count) return std::nullopt;
   std::vector<std::size_t> all(pool.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   const std::size_t best = fastest_of(pool, all);
-  std::vector<std::size_t> others;
+  std::vector<std::size_t> slower;
   for (const std::size_t i : all)
-    if (i != best && (shows_best || is_faster(pool[best], pool[i]))) others.push_back(i);
-  const std::size_t drawn = shows_best ? count - 1 : count;
-  if (others.size() < drawn) return std::nullopt;
+    if (is_faster(pool[best], pool[i])) slower.push_back(i);
+  if (slower.size() < count) return std::nullopt;
 
   comparison made;
   made.improves = !shows_best;
-  made.shown = draw(others, drawn, random);
-  if (shows_best) {
-    made.shown.push_back(best);
-    std::swap(made.shown.back(), made.shown[random.below(count)]);
-  }
+  made.shown = draw(std::move(slower), count, random);
+  if (shows_best) made.shown[random.below(count)] = best;
   const scored_variant& leads = pool[fastest_of(pool, made.shown)];
   std::vector<std::size_t> answers;
   for (const std::size_t i : all)
@@ -117,7 +115,8 @@ std::string comparing_line(std::span<const scored_variant> shown, const kernel_v
        {clause("keep", change.kept), clause("drop", change.dropped), clause("take", change.taken)})
     if (!one.empty()) clauses.push_back(std::move(one));
   std::string what = fmt::format("{}", fmt::join(clauses, "; "));
-  if (!what.empty()) what.front() = static_cast<char>(std::toupper(what.front()));
+  if (!what.empty())
+    what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
   return what.empty() ? line : fmt::format("{} {}.", line, what);
 }
 

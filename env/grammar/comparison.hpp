@@ -13,7 +13,7 @@
 
 namespace quern::env {
 
-/// A kernel that is faster than another by less counts as equally fast.
+/// Ratio of speed-ups. A kernel that is faster than another by less counts as equally fast.
 inline constexpr double least_gain = 1.03;
 
 /// Places in a pool of correct kernels of one task.
@@ -23,13 +23,13 @@ struct comparison {
   bool improves = false;           ///< faster than all of `shown` by least_gain
 };
 
-/// Draws `count` kernels to show and the answer to them. With probability `best_shown_share` the
-/// pool's fastest is among them; the answer is then the fastest of the others, since nothing better
-/// is known. Else the answer improves on all that are shown. Of several such kernels it is the one
-/// with the fewest words of its style changed from the fastest shown, of equals the fastest. None:
-/// the pool is smaller than count + 1, or too few of its kernels are slower than its fastest.
+/// Draws `count` kernels to show and the answer to them. With `shows_best` the pool's fastest is
+/// among them; the answer is then the fastest of the others, since nothing better is known. Else
+/// the answer improves on all that are shown. Of several such kernels it is the one with the fewest
+/// words of its style changed from the fastest shown, of equals the fastest. None: `count` is 0, or
+/// fewer than `count` of the pool are slower than its fastest.
 std::optional<comparison> draw_comparison(std::span<const scored_variant> pool, std::size_t count,
-                                          double best_shown_share, base::random_stream& random);
+                                          bool shows_best, base::random_stream& random);
 
 /// Words of two styles, each list in the order of its style.
 struct style_change {

@@ -16,7 +16,7 @@ namespace {
 
 /// Draws that are tried until one is new in its task.
 constexpr std::uint64_t most_draws = 16;
-/// Variants that are timed for each exemplar shown, until so many are ok.
+/// Variants that are timed for each that is wanted, until so many are ok.
 constexpr std::int64_t draws_per_exemplar = 3;
 /// Comparisons that are drawn until one has an answer that is new in its task.
 constexpr int most_comparisons = 8;
@@ -29,10 +29,13 @@ std::string source_hash_of(const verdict& judged, const kernel_variant& variant)
 
 /// The first key of which two shards of one corpus say different things; empty: none.
 std::string difference_of(const base::json& one, const base::json& other) {
-  // GPUs of one host may be of several classes.
-  for (const auto& [key, value] : one.items())
-    if (key != "shard" && key != "device_class" && other.contains(key) && other[key] != value)
-      return key;
+  for (const base::json* header : {&one, &other})
+    for (const auto& [key, value] : header->items()) {
+      // GPUs of one host may be of several classes.
+      if (key == "shard" || key == "device_class") continue;
+      const base::json first = header_value(one, key), second = header_value(other, key);
+      if (!first.is_null() && !second.is_null() && first != second) return key;
+    }
   return {};
 }
 
@@ -107,7 +110,7 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"exemplars_shown", plan.exemplars_shown},
           {"comparing_share", fmt::format("{}", plan.comparing_share)},
           {"best_shown_share", fmt::format("{}", plan.best_shown_share)},
-          {"pool", plan.pool},
+          {"spare_scores", plan.spare_scores},
           {"exemplar_protocol", plan.exemplar_protocol},
           {"lane", plan.task.lane->name},
           {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
@@ -161,8 +164,8 @@ base::expected<corpus_survey> survey_corpus(const std::filesystem::path& folder)
                         "{} was begun with {} = {}, {} beside it with {}: they are of different "
                         "corpora and may hold the same tasks; move the one that does not belong "
                         "here to another folder",
-                        file.string(), key, base::dump(header[key]), found.first,
-                        base::dump(found.header[key]));
+                        file.string(), key, base::dump(header_value(header, key)), found.first,
+                        base::dump(header_value(found.header, key)));
     }
     if (const auto [same, is_new] = shards.emplace(shard, name); !is_new)
       return base::fail(base::errc::conflict,
@@ -191,7 +194,8 @@ base::status check_corpus(const corpus_survey& found, const std::filesystem::pat
                              {"comparing_share", fmt::format("{}", plan.comparing_share)},
                              {"lane", plan.task.lane->name}};
   for (const auto& [key, value] : chosen.items())
-    if (const base::json begun = said_of(found.header, key); !begun.is_null() && begun != value)
+    if (const base::json begun = header_value(found.header, key);
+        !begun.is_null() && begun != value)
       return base::fail(base::errc::conflict,
                         "{}: the corpus was begun with {} = {}, the run has {}: use the old "
                         "settings or another tasks.corpus_folder",
@@ -244,7 +248,7 @@ base::expected<std::vector<scored_variant>> corpus_maker::score_exemplars(work& 
   const auto key = static_cast<std::uint64_t>(at.index);
   base::random_stream random(plan_.seed, "exemplar task", {key});
   if (!random.chance(plan_.exemplar_task_share)) return scored;
-  const std::int64_t wanted = scored_of_task();
+  const std::int64_t wanted = wanted_scores();
   for (std::int64_t k = 0; k < draws_per_exemplar * wanted && std::ssize(scored) < wanted; ++k) {
     kernel_variant variant = at.supply.draw(plan_.seed, random.next_u64(), 0);
     if (at.exemplars.contains(variant.source)) continue;
@@ -284,13 +288,19 @@ void corpus_maker::add_record(work& at, corpus_record record, kernel_variant var
   ++at.counts.records;
 }
 
+bool corpus_maker::compares(std::int64_t item) const {
+  base::random_stream random(plan_.seed, "comparing sample", {static_cast<std::uint64_t>(item)});
+  return random.chance(plan_.comparing_share);
+}
+
 bool corpus_maker::add_comparing(work& at, std::int64_t item,
                                  std::span<const scored_variant> scored) {
   base::random_stream random(plan_.seed, "comparison", {static_cast<std::uint64_t>(item)});
+  const bool shows_best = random.chance(plan_.best_shown_share);
   for (int k = 0; k < most_comparisons; ++k) {
     const auto drawn = draw_comparison(scored, static_cast<std::size_t>(plan_.exemplars_shown),
-                                       plan_.best_shown_share, random);
-    if (!drawn) continue;
+                                       shows_best, random);
+    if (!drawn) return false;
     const kernel_variant& answer = scored[drawn->answer].variant;
     if (at.taken.contains(answer.source)) continue;
     std::vector<scored_variant> shown;
@@ -310,14 +320,18 @@ base::status corpus_maker::add_sample(work& at, int sample,
                                       const std::vector<scored_variant>& scored) {
   const std::int64_t item = at.index * plan_.samples_per_task + sample;
   bool shows = sample % 2 == 1 && !scored.empty();
-  base::random_stream which(plan_.seed, "comparing sample", {static_cast<std::uint64_t>(item)});
-  if (shows && which.chance(plan_.comparing_share)) {
+  if (shows && compares(item)) {
     if (add_comparing(at, item, scored)) return {};
     shows = false;
   }
+  const auto shown = std::span<const scored_variant>(scored).first(
+      shows ? static_cast<std::size_t>(plan_.exemplars_shown) : 0);
   // An exemplar is never the answer to a prompt that shows it.
   const auto is_stale = [&](const kernel_variant& variant) {
-    return at.taken.contains(variant.source) || (shows && at.exemplars.contains(variant.source));
+    return at.taken.contains(variant.source) ||
+           std::ranges::any_of(shown, [&](const scored_variant& one) {
+             return one.variant.source == variant.source;
+           });
   };
   const auto draw = [&](std::uint64_t attempt) {
     const auto address = static_cast<std::uint64_t>(item) * most_draws + attempt;
@@ -341,8 +355,6 @@ base::status corpus_maker::add_sample(work& at, int sample,
   corpus_record record = record_of(at, item, variant);
   record.source_hash = source_hash_of(judged, variant);
   record.verdict = name_of(judged.kind);
-  const auto shown = std::span<const scored_variant>(scored).first(
-      shows ? static_cast<std::size_t>(plan_.exemplars_shown) : 0);
   std::string analysis = analysis_line(at.probe.subject(), shown);
   add_record(at, std::move(record), std::move(variant), shown, std::move(analysis));
   if (!is_right) ++at.counts.wrong;
@@ -351,11 +363,14 @@ base::status corpus_maker::add_sample(work& at, int sample,
 
 void corpus_maker::announce(const work& of) {
   base::random_stream random(plan_.seed, "exemplar task", {static_cast<std::uint64_t>(of.index)});
-  if (random.chance(plan_.exemplar_task_share))
-    for (std::int64_t k = 0; k < scored_of_task(); ++k)
+  const bool scores = random.chance(plan_.exemplar_task_share);
+  if (scores)
+    for (std::int64_t k = 0; k < wanted_scores(); ++k)
       judge_->announce(of.subject, of.supply.draw(plan_.seed, random.next_u64(), 0).source);
   for (int sample = 0; sample < plan_.samples_per_task; ++sample) {
     const std::int64_t item = of.index * plan_.samples_per_task + sample;
+    // One that compares has an answer that was announced.
+    if (scores && sample % 2 == 1 && compares(item)) continue;
     const auto first = static_cast<std::uint64_t>(item) * most_draws;
     judge_->announce(of.subject, of.supply.draw(plan_.seed, first, plan_.wrong_share).source);
   }

@@ -2,7 +2,6 @@
 // generated tasks, each kernel verified. It never holds a held-out composition.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -29,19 +28,20 @@ struct corpus_plan {
   int samples_per_task = 8;
   /// Share of samples with an intended mistake: what the policy's first success rate is tuned with.
   double wrong_share = 0.35;
-  /// Share of tasks for which `exemplars_shown` correct variants are scored; every other sample of
-  /// these shows all of them.
+  /// Share of tasks of which correct variants are scored; every other sample of these shows
+  /// `exemplars_shown` of them.
   double exemplar_task_share = 0.35;
   std::int64_t exemplars_shown = 2;
-  /// Share of the samples that show exemplars whose answer follows from them (comparison.hpp). The
-  /// answer to the others is drawn independently of what they show. Where kernels are too much
-  /// alike to compare, a sample shows none.
+  /// Share of the samples that show exemplars whose answer follows from them (comparison.hpp); it
+  /// is right. The answer to the others is drawn independently of what they show. Where the scored
+  /// kernels are too much alike to compare, or all better ones are answers already, a sample shows
+  /// none. Which records compare then depends on measured times: a corpus that is resumed or made
+  /// again is the same only where its scores are.
   double comparing_share = 0;
   /// Of the comparing ones: those that show the best that is known.
   double best_shown_share = 0.15;
-  /// Where comparing_share is above 0: correct variants that are scored for such a task, at least
-  /// exemplars_shown + 1.
-  std::int64_t pool = 6;
+  /// Where comparing_share is above 0: variants that are scored beyond exemplars_shown.
+  std::int64_t spare_scores = 4;
   /// How they are scored: a protocol of the evaluator. "paired/1" measures, "cost_model/1"
   /// computes.
   std::string exemplar_protocol = "paired/1";
@@ -119,7 +119,7 @@ class corpus_maker {
   void announce(const work& of);
   base::expected<std::vector<scored_variant>> score_exemplars(work& at);
   base::status add_sample(work& at, int sample, const std::vector<scored_variant>& scored);
-  /// Whether the sample was added: its answer follows from the kernels that it shows.
+  /// Whether the sample was added.
   bool add_comparing(work& at, std::int64_t item, std::span<const scored_variant> scored);
   /// The record of a kernel that was judged, but for what it shows and says.
   [[nodiscard]] corpus_record record_of(const work& at, std::int64_t item,
@@ -127,9 +127,11 @@ class corpus_maker {
   /// Adds the prompt with these exemplars, and the completion with this analysis.
   void add_record(work& at, corpus_record record, kernel_variant variant,
                   std::span<const scored_variant> shown, std::string analysis);
-  [[nodiscard]] std::int64_t scored_of_task() const {
-    return plan_.comparing_share > 0 ? std::max(plan_.pool, plan_.exemplars_shown + 1)
-                                     : plan_.exemplars_shown;
+  /// Whether a sample that shows exemplars is to compare them.
+  [[nodiscard]] bool compares(std::int64_t item) const;
+  /// Correct variants of a task that are to be scored.
+  [[nodiscard]] std::int64_t wanted_scores() const {
+    return plan_.exemplars_shown + (plan_.comparing_share > 0 ? plan_.spare_scores : 0);
   }
 
   corpus_plan plan_;

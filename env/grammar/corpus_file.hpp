@@ -48,7 +48,7 @@ struct corpus_counts {
 
 /// What a header says of `key`, and where the file is older than that key, what such files were
 /// made with. Null: neither is known.
-base::json said_of(const base::json& header, std::string_view key);
+base::json header_value(const base::json& header, std::string_view key);
 
 /// Appends to one file, which it holds locked. First line: {"quern_corpus":1, ...header}; after the
 /// records of a task one line {"task_done":INDEX, ...counts}. What stands behind the last of these
@@ -56,7 +56,7 @@ base::json said_of(const base::json& header, std::string_view key);
 class corpus_file {
  public:
   /// Creates or resumes. Errors: the file is in use, has another version, or its header differs
-  /// (the message names the first key that does, by said_of).
+  /// (the message names the first key that does, by header_value).
   static base::expected<corpus_file> open(const std::filesystem::path& path,
                                           const base::json& header);
 

@@ -41,12 +41,14 @@ TEST_CASE(
     const auto pool = random_pool(k);
     base::random_stream random(6, "comparison", {k});
     const std::size_t count = 1 + k % 3;
-    const auto made = env::draw_comparison(pool, count, 0.3, random);
+    const bool shows_best = random.chance(0.3);
+    const auto made = env::draw_comparison(pool, count, shows_best, random);
     if (!made) {
       ++none;
       continue;
     }
     REQUIRE(made->shown.size() == count);
+    REQUIRE(made->improves != shows_best);
     auto places = made->shown;
     places.push_back(made->answer);
     std::ranges::sort(places);
@@ -68,23 +70,30 @@ TEST_CASE(
     }
   }
   CHECK(improving > 1000);
-  CHECK(best_shown > 500);
   CHECK(none > 100);
+  // Whether there is a comparison does not depend on which was asked for.
+  const double share = static_cast<double>(best_shown) / (improving + best_shown);
+  CHECK(share == doctest::Approx(0.3).epsilon(0.1));
 }
 
 TEST_CASE("pools in which nothing is better have no comparison, whatever is drawn") {
   base::random_stream random(7, "alike");
   const std::vector alike{scored("a", 200), scored("b", 202), scored("c", 204)};
   for (int k = 0; k < 50; ++k) {
-    CHECK_FALSE(env::draw_comparison(alike, 2, 0, random));
-    CHECK_FALSE(env::draw_comparison(alike, 3, 1, random));
-    CHECK_FALSE(env::draw_comparison({}, 1, 0.5, random));
+    for (const bool shows_best : {false, true}) {
+      for (const std::size_t count : {0, 1, 2, 3})
+        CHECK_FALSE(env::draw_comparison(alike, count, shows_best, random));
+      CHECK_FALSE(env::draw_comparison({}, 1, shows_best, random));
+    }
   }
   // The control: one that is faster.
   const std::vector one_better{scored("a", 200), scored("b", 202), scored("c", 300)};
-  const auto made = env::draw_comparison(one_better, 2, 0, random);
+  const auto made = env::draw_comparison(one_better, 2, false, random);
   REQUIRE(made);
   CHECK(made->answer == 2);
+  const auto known = env::draw_comparison(one_better, 2, true, random);
+  REQUIRE(known);
+  CHECK(known->answer != 2);
 }
 
 TEST_CASE("of several better kernels the answer is the nearest in style, of equals the fastest") {
@@ -93,7 +102,7 @@ TEST_CASE("of several better kernels the answer is the nearest in style, of equa
                          scored("rows fused fast", 300), scored("rows fused hoist", 200)};
   int seen = 0;
   for (int k = 0; k < 200; ++k) {
-    const auto made = env::draw_comparison(pool, 1, 0, random);
+    const auto made = env::draw_comparison(pool, 1, false, random);
     REQUIRE(made);
     if (made->shown.front() != 0) continue;
     ++seen;
