@@ -7,7 +7,6 @@
 #include "base/random.hpp"
 #include "env/grammar/interpret.hpp"
 #include "env/grammar/value_range.hpp"
-#include "support/random_cases.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -58,9 +57,8 @@ TEST_CASE("what breaks a rule is refused with the rule") {
 
 TEST_CASE("no bytes make the parser throw, and what it accepts is valid") {
   const std::string alphabet = "relusoftmax|| _0.5-e9 scale shift row_sum";
-  const std::uint64_t cases = test::random_cases(20000);
-  std::uint64_t accepted = 0;
-  for (std::uint64_t k = 0; k < cases; ++k) {
+  int accepted = 0;
+  for (std::uint64_t k = 0; k < 20000; ++k) {
     base::random_stream random(1, "fuzz", {k});
     std::string text = k % 2 == 0 ? "relu | scale 0.5 | row_sum" : "";
     const auto edits = random.below(6);
@@ -72,7 +70,7 @@ TEST_CASE("no bytes make the parser throw, and what it accepts is valid") {
       CHECK(env::parse_composition(to_text(*parsed)).value() == *parsed);
     }
   }
-  CHECK(accepted > cases / 20);
+  CHECK(accepted > 1000);
 }
 
 TEST_CASE("every operator means what it says") {

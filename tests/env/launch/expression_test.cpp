@@ -8,7 +8,6 @@
 
 #include "base/random.hpp"
 #include "env/launch/plan_fixture.hpp"
-#include "support/random_cases.hpp"
 
 using namespace quern;
 
@@ -496,10 +495,9 @@ TEST_CASE("expressions mean what the compiler makes of them") {
 }
 
 TEST_CASE("random expressions of all types have the compiler's types and values") {
-  const std::uint64_t cases = test::random_cases(20000);
-  std::uint64_t with_value = 0;
-  std::uint64_t open = 0;
-  for (std::uint64_t i = 0; i < cases; ++i) {
+  int with_value = 0;
+  int open = 0;
+  for (std::uint64_t i = 0; i < 20000; ++i) {
     base::random_stream random(11, "launch_expression", {i});
     const std::int64_t n = random.between(-5, 5000);
     const std::int64_t m = random.chance(0.2) ? 4294967296 : random.between(1, 64);
@@ -516,6 +514,6 @@ TEST_CASE("random expressions of all types have the compiler's types and values"
       REQUIRE(found == text_of(tree.value.held));
     }
   }
-  CHECK(with_value > cases / 5 * 2);
-  CHECK(open > cases / 40);
+  CHECK(with_value > 8000);
+  CHECK(open > 500);
 }

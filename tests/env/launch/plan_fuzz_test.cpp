@@ -7,7 +7,6 @@
 #include "base/random.hpp"
 #include "env/launch/plan_fixture.hpp"
 #include "env/screen/lexer.hpp"
-#include "support/random_cases.hpp"
 
 using namespace quern;
 
@@ -133,8 +132,8 @@ const char* const words[] = {"{",
 
 /// Reads a text and tries its plan; counts plans and steps.
 struct trial {
-  std::uint64_t plans = 0;
-  std::uint64_t steps = 0;
+  int plans = 0;
+  int steps = 0;
 
   void operator()(const std::string& text) {
     const auto plan = env::parse_launch_plan(text, test::plan_signature());
@@ -186,8 +185,7 @@ TEST_CASE("mutated files have a plan or an error, and plans keep to their limits
   }
   trial tried;
   const auto begin = std::chrono::steady_clock::now();
-  const std::uint64_t cases = test::random_cases(40000);
-  for (std::uint64_t i = 0; i < cases; ++i) {
+  for (std::uint64_t i = 0; i < 40000; ++i) {
     base::random_stream random(3, "launch_fuzz", {i});
     std::vector<std::string> pieces = seeds[random.below(seeds.size())];
     for (auto edits = 1 + random.below(4); edits > 0; --edits) {
@@ -225,14 +223,13 @@ TEST_CASE("mutated files have a plan or an error, and plans keep to their limits
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   MESSAGE("plans: ", tried.plans, ", with steps: ", tried.steps, ", seconds: ", took.count());
-  CHECK(tried.plans > cases / 40);
-  CHECK(tried.steps > cases / 40);
+  CHECK(tried.plans > 1000);
+  CHECK(tried.steps > 1000);
 }
 
 TEST_CASE("bodies of random words and files of random bytes") {
   trial tried;
-  const std::uint64_t cases = test::random_cases(30000);
-  for (std::uint64_t i = 0; i < cases; ++i) {
+  for (std::uint64_t i = 0; i < 30000; ++i) {
     base::random_stream random(4, "launch_words", {i});
     std::string body;
     for (auto count = random.below(30); count > 0; --count)
@@ -240,7 +237,7 @@ TEST_CASE("bodies of random words and files of random bytes") {
     tried(random.chance(0.5) ? test::plan_file(body) : body);
   }
   const std::string seed = test::plan_file(seed_bodies[1]);
-  for (std::uint64_t i = 0; i < test::random_cases(10000); ++i) {
+  for (std::uint64_t i = 0; i < 10000; ++i) {
     base::random_stream random(5, "launch_bytes", {i});
     std::string text = seed;
     for (auto edits = 1 + random.below(5); edits > 0; --edits) {
@@ -258,7 +255,7 @@ TEST_CASE("bodies of random words and files of random bytes") {
     }
     tried(text);
   }
-  CHECK(tried.plans > cases / 300);
+  CHECK(tried.plans > 100);
 }
 
 TEST_CASE("texts that grow are read in time that grows with them") {

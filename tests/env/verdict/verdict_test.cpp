@@ -9,7 +9,6 @@
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "support/random_cases.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -236,9 +235,8 @@ TEST_CASE("mutated verdicts are read or refused, and what is read round-trips") 
   for (const auto* name : {"ok.json", "wrong_value.json", "malformed.json", "device.json"}) {
     seeds.push_back(base::parse_json(golden(name)).value());
   }
-  const std::uint64_t cases = test::random_cases(20000);
-  std::uint64_t accepted = 0;
-  for (std::uint64_t i = 0; i < cases; ++i) {
+  int accepted = 0;
+  for (std::uint64_t i = 0; i < 20000; ++i) {
     base::random_stream random(9, "verdict_fuzz", {i});
     base::json value = seeds[random.below(seeds.size())];
     for (auto edits = 1 + random.below(3); edits > 0; --edits)
@@ -251,13 +249,13 @@ TEST_CASE("mutated verdicts are read or refused, and what is read round-trips") 
     ++accepted;
     REQUIRE(env::verdict_from_json(env::to_json(*parsed)).value() == *parsed);
   }
-  CHECK(accepted > cases / 40);
-  CHECK(accepted < cases / 20 * 19);
+  CHECK(accepted > 500);
+  CHECK(accepted < 19000);
 }
 
 TEST_CASE("random bytes are refused") {
   const std::string alphabet = R"({}[]",:0123456789truefalsenullverdictok )";
-  for (std::uint64_t i = 0; i < test::random_cases(20000); ++i) {
+  for (std::uint64_t i = 0; i < 20000; ++i) {
     base::random_stream random(10, "verdict_bytes", {i});
     std::string text;
     for (auto left = random.below(60); left > 0; --left) {
