@@ -252,8 +252,10 @@ base::status check_folders(const run_config& config, const fs::path& folder, run
   if (how != run_beginning::resuming) QUERN_CHECK(storage::may_become_run(folder));
   // Where no run.folder is given, its folder is called after it.
   const std::string& name = config.run.name;
-  const auto breaks_names = [](char c) {
-    return c == '/' || c == '\x7f' || static_cast<unsigned char>(c) < ' ';
+  // A run that has such a name already goes on.
+  const auto breaks_names = [&](char c) {
+    const bool controls = c == '\x7f' || static_cast<unsigned char>(c) < ' ';
+    return c == '/' || (controls && how != run_beginning::resuming);
   };
   if (name.empty() || name == "." || name == ".." || std::ranges::any_of(name, breaks_names)) {
     return fail(errc::invalid_argument,

@@ -54,9 +54,8 @@ std::int64_t bytes_of_call(const task_instance& at);
 ///
 ///     K + 4 C
 ///
-/// must fit. 4 C: the memory of candidate and baseline, the contents of a window, and what the
-/// reference's process holds. Calls of 1.4 GiB took 7.3 GiB at most, with K = 2 C. Error:
-/// exhausted, with the sizes and what to do.
+/// must fit. 4 C: the candidate's memory, the baseline's, the contents of a window, and what the
+/// reference's process holds. Error: exhausted, with the sizes and what to do.
 base::status check_room(const task_instance& timed, std::int64_t kept,
                         const base::host_memory& machine);
 

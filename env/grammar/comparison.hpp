@@ -16,11 +16,14 @@ namespace quern::env {
 /// Ratio of speed-ups. A kernel that is faster than another by less counts as equally fast.
 inline constexpr double least_gain = 1.03;
 
-/// Places in a pool of correct kernels of one task.
+/// What to show and what to answer, as places in a pool of correct kernels of one task.
 struct comparison {
-  std::vector<std::size_t> shown;  ///< in the order of the prompt
-  std::size_t answer = 0;          ///< never among `shown`
-  bool improves = false;           ///< faster than all of `shown` by least_gain
+  /// In the order of the prompt.
+  std::vector<std::size_t> shown;
+  /// Never among `shown`.
+  std::size_t answer = 0;
+  /// Whether the answer is faster than all of `shown` by least_gain.
+  bool improves = false;
 };
 
 /// Draws `count` kernels to show and the answer to them. With `shows_best` the pool's fastest is

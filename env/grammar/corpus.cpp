@@ -286,6 +286,7 @@ void corpus_maker::add_record(work& at, corpus_record record, kernel_variant var
   at.records.push_back(std::move(record));
   at.taken.insert(std::move(variant.source));
   ++at.counts.records;
+  at.counts.showing += shown.empty() ? 0 : 1;
 }
 
 bool corpus_maker::compares(std::int64_t item) const {
@@ -311,6 +312,8 @@ bool corpus_maker::add_comparing(work& at, std::int64_t item,
     record.verdict = name_of(verdict_kind::ok);
     add_record(at, std::move(record), answer, shown,
                comparing_line(shown, answer, drawn->improves));
+    ++at.counts.comparing;
+    at.counts.best_shown += shows_best ? 1 : 0;
     return true;
   }
   return false;

@@ -23,7 +23,8 @@ base::json to_json(const corpus_counts& counts) {
   return {{"task_done", counts.next_task},   {"tasks", counts.tasks},
           {"skipped", counts.skipped_tasks}, {"records", counts.records},
           {"wrong", counts.wrong},           {"unexpected", counts.unexpected},
-          {"dropped", counts.dropped}};
+          {"dropped", counts.dropped},       {"showing", counts.showing},
+          {"comparing", counts.comparing},   {"best_shown", counts.best_shown}};
 }
 
 base::expected<corpus_counts> counts_from_json(const base::json& value) {
@@ -39,6 +40,11 @@ base::expected<corpus_counts> counts_from_json(const base::json& value) {
   QUERN_CHECK(take("wrong", counts.wrong));
   QUERN_CHECK(take("unexpected", counts.unexpected));
   QUERN_CHECK(take("dropped", counts.dropped));
+  // Files that were begun before these were counted say nothing of them.
+  if (!value.contains("showing")) return counts;
+  QUERN_CHECK(take("showing", counts.showing));
+  QUERN_CHECK(take("comparing", counts.comparing));
+  QUERN_CHECK(take("best_shown", counts.best_shown));
   return counts;
 }
 

@@ -43,6 +43,9 @@ struct corpus_counts {
   std::int64_t wrong = 0;       ///< records with a verdict other than ok
   std::int64_t unexpected = 0;  ///< samples left out: the verdict was not the intended one
   std::int64_t dropped = 0;     ///< samples left out: the verdict says nothing about the kernel
+  std::int64_t showing = 0;     ///< records whose prompt shows exemplars
+  std::int64_t comparing = 0;   ///< of these: the answer follows from them (comparison.hpp)
+  std::int64_t best_shown = 0;  ///< of those: they show the best that is known
   friend bool operator==(const corpus_counts&, const corpus_counts&) = default;
 };
 

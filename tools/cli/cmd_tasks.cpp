@@ -202,8 +202,11 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
     QUERN_TRY(auto maker, env::corpus_maker::open(plan, form, facts, file, judge));
     const auto tell = [&] {
       const env::corpus_counts& counts = maker.counts();
-      base::log_info("corpus", "{} tasks, {} records, {} wrong, {} not as intended, {} dropped",
-                     counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped);
+      base::log_info("corpus",
+                     "{} tasks, {} records, {} wrong, {} not as intended, {} dropped; {} show "
+                     "kernels: {} of them compare, {} of those with the best shown",
+                     counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped,
+                     counts.showing, counts.comparing, counts.best_shown);
     };
     std::int64_t told = maker.counts().tasks;
     for (bool more = true; more;) {

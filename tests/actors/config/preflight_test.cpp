@@ -285,6 +285,9 @@ TEST_CASE("names and folders that cannot be made are refused") {
     f.refused_with({"run.name", "without /"});
   }
   f.refused_with({"in one line"});
+  // A run that has such a name goes on.
+  const auto resumed = preflight(f.config, f.run(), run_beginning::resuming);
+  CHECK((resumed || !contains(resumed.error().message, "run.name")));
   f.config.run.name = "run";
   const auto refused_folder = [&](const fs::path& folder, std::string_view why) {
     const auto checked = preflight(f.config, folder, f.beginning);

@@ -176,7 +176,7 @@ TEST_CASE(
     plan.comparing_share = share;
     knowing_judge judge;
     const auto file = folder.path() / fmt::format("{}.jsonl", share);
-    make_all(plan, file, judge);
+    const auto counts = make_all(plan, file, judge);
     int shown = 0, improves = 0, told = 0, none_faster = 0;
     for (const auto& record : records_of(file)) {
       if (record.exemplars.empty()) continue;
@@ -201,6 +201,9 @@ TEST_CASE(
     CHECK((share > 0) == (improves > shown * 7 / 10));
     CHECK((share > 0) == (none_faster > 0));
     CHECK(none_faster < shown * 3 / 10);
+    CHECK(counts.showing == shown);
+    CHECK(counts.comparing == told);
+    CHECK(counts.best_shown == none_faster);
   }
 }
 
@@ -263,9 +266,13 @@ TEST_CASE("a corpus that was begun without comparing records is not gone on with
   make_all(plan, file, judge);
   // As an earlier build wrote it.
   std::string text = base::read_file(file).value();
-  const std::string key = "\"comparing_share\":\"0\",";
-  REQUIRE(test::contains(text, key));
-  text.erase(text.find(key), key.size());
+  for (const std::string_view key :
+       {"\"comparing_share\":", "\"best_shown\":", "\"comparing\":", "\"showing\":"}) {
+    CAPTURE(key);
+    const std::size_t begin = text.find(key), end = text.find(',', begin);
+    REQUIRE(end < text.size());
+    text.erase(begin, end + 1 - begin);
+  }
   REQUIRE(base::write_file_atomic(file, text));
   const auto form = small_form();
   CHECK(env::corpus_maker::open(plan, form, {}, file, judge));
