@@ -74,6 +74,7 @@ env::corpus_plan chosen_plan(const run_config& config) {
   plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
   plan.exemplars_shown = config.replay.exemplars_shown;
   plan.comparing_share = config.tasks.corpus_comparing_share;
+  plan.wrong_shown_share = config.tasks.corpus_wrong_shown_share;
   plan.task.lane = &lane_of(config);
   return plan;
 }

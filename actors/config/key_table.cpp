@@ -131,6 +131,10 @@ void tasks_and_env(keys& table) {
                "where a faster kernel is known, improves on them; it is right, whatever "
                "corpus_wrong_share is. More kernels of a task are measured for it, and where all "
                "are alike a record shows none");
+  QUERN_NUMBER(tasks.corpus_wrong_shown_share, fixed, 0, 1,
+               "stage sft: share of the comparing records in which one of the kernels shown is "
+               "wrong, with its verdict in the place of its score; none is where "
+               "replay.exemplars_shown is 1");
   QUERN_NUMBER(tasks.corpus_part_s, resume, 0, 1e8,
                "stage sft: the run pauses after so many seconds of making the corpus, and a resume "
                "goes on with it; 0: no limit");

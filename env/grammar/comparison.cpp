@@ -97,8 +97,9 @@ std::optional<comparison> draw_comparison(std::span<const scored_variant> pool, 
 
 std::string comparing_line(std::span<const scored_variant> shown, const kernel_variant& answer,
                            bool improves) {
-  std::vector<std::size_t> order(shown.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order, wrong;
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    (shown[i].verdict == verdict_kind::ok ? order : wrong).push_back(i);
   std::ranges::stable_sort(order, std::greater(),
                            [&](std::size_t i) { return shown[i].speedup_e2; });
   const scored_variant& leads = shown[order.front()];
@@ -106,8 +107,10 @@ std::string comparing_line(std::span<const scored_variant> shown, const kernel_v
     return fmt::format("{:.2f}", static_cast<double>(shown[order[place]].speedup_e2) / 100);
   };
   std::string line = fmt::format("{} leads, {}", order.front() + 1, score(0));
-  if (shown.size() > 1) line += " to " + score(1);
+  if (order.size() > 1) line += " to " + score(1);
   line += fmt::format(": {}.", leads.variant.style);
+  for (const std::size_t i : wrong)
+    line += fmt::format(" {} is {}.", i + 1, name_of(shown[i].verdict));
   if (!improves) line += " None faster is known.";
   const style_change change = change_of(leads.variant.style, answer.style);
   std::vector<std::string> clauses;

@@ -44,8 +44,9 @@ style_change change_of(std::string_view from, std::string_view to);
 
 /// The analysis of such an answer: which kernel leads with which speed-up over the next, its style,
 /// and what of it the answer keeps, drops and takes. "2 leads, 3.10 to 1.42: rows fused fast. Keep
-/// rows fused; drop fast; take doubles." Where nothing faster is known it says so. Counted from 1
-/// in the order shown; `shown` is not empty.
+/// rows fused; drop fast; take doubles." Where nothing faster is known it says so, and it names the
+/// verdict of each wrong kernel: "1 is wrong_value." Counted from 1 in the order shown; at least
+/// one of `shown` is right.
 std::string comparing_line(std::span<const scored_variant> shown, const kernel_variant& answer,
                            bool improves);
 

@@ -7,13 +7,15 @@
 #include <string_view>
 
 #include "env/grammar/variants.hpp"
+#include "env/verdict/verdict.hpp"
 
 namespace quern::env {
 
 /// A variant that a prompt shows, with its score (speed-up over the baseline in 1/100).
 struct scored_variant {
   kernel_variant variant;
-  std::int64_t speedup_e2 = 0;
+  std::int64_t speedup_e2 = 0;  ///< 0 where it is wrong
+  verdict_kind verdict = verdict_kind::ok;
 };
 
 /// With exemplars, which is fastest and what it is: "2 leads: rows fused fast hoist.", counted from

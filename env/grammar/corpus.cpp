@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t most_draws = 16;
 /// Variants that are timed for each that is wanted, until so many are ok.
 constexpr std::int64_t draws_per_exemplar = 3;
+/// Draws that are tried until one is wrong, as it is meant to be.
+constexpr int most_wrong_draws = 3;
 /// Comparisons that are drawn until one has an answer that is new in its task.
 constexpr int most_comparisons = 8;
 /// As env.evaluators.
@@ -25,6 +27,11 @@ constexpr std::int64_t most_shards = 1024;
 
 std::string source_hash_of(const verdict& judged, const kernel_variant& variant) {
   return judged.source.empty() ? base::to_hex(base::xxh128(variant.source)) : judged.source;
+}
+
+/// Without comparing records the share means nothing: two such corpora are the same.
+double wrong_shown_of(const corpus_plan& plan) {
+  return plan.comparing_share > 0 ? plan.wrong_shown_share : 0;
 }
 
 /// The first key of which two shards of one corpus say different things; empty: none.
@@ -74,6 +81,7 @@ base::status validate(const corpus_plan& plan) {
   QUERN_CHECK(share("exemplar_task_share", plan.exemplar_task_share));
   QUERN_CHECK(share("comparing_share", plan.comparing_share));
   QUERN_CHECK(share("best_shown_share", plan.best_shown_share));
+  QUERN_CHECK(share("wrong_shown_share", plan.wrong_shown_share));
   if (plan.exemplars_shown < 1)
     return base::fail(base::errc::invalid_argument, "exemplars_shown is {}, it must be at least 1",
                       plan.exemplars_shown);
@@ -110,6 +118,7 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
           {"exemplars_shown", plan.exemplars_shown},
           {"comparing_share", fmt::format("{}", plan.comparing_share)},
           {"best_shown_share", fmt::format("{}", plan.best_shown_share)},
+          {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
           {"spare_scores", plan.spare_scores},
           {"exemplar_protocol", plan.exemplar_protocol},
           {"lane", plan.task.lane->name},
@@ -192,6 +201,7 @@ base::status check_corpus(const corpus_survey& found, const std::filesystem::pat
                              {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
                              {"exemplars_shown", plan.exemplars_shown},
                              {"comparing_share", fmt::format("{}", plan.comparing_share)},
+                             {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
                              {"lane", plan.task.lane->name}};
   for (const auto& [key, value] : chosen.items())
     if (const base::json begun = header_value(found.header, key);
@@ -277,7 +287,9 @@ void corpus_maker::add_record(work& at, corpus_record record, kernel_variant var
                               std::span<const scored_variant> shown, std::string analysis) {
   std::vector<exemplar> exemplars;
   for (const scored_variant& one : shown) {
-    exemplars.push_back({one.variant.source, one.speedup_e2});
+    const bool is_right = one.verdict == verdict_kind::ok;
+    exemplars.push_back(
+        {one.variant.source, one.speedup_e2, is_right ? std::string_view() : name_of(one.verdict)});
     record.exemplars.push_back(at.exemplars[one.variant.source]);
     record.scores.push_back(one.speedup_e2);
   }
@@ -294,19 +306,38 @@ bool corpus_maker::compares(std::int64_t item) const {
   return random.chance(plan_.comparing_share);
 }
 
-bool corpus_maker::add_comparing(work& at, std::int64_t item,
-                                 std::span<const scored_variant> scored) {
+base::expected<std::optional<scored_variant>> corpus_maker::draw_wrong(work& at,
+                                                                       std::int64_t item) {
+  base::random_stream random(plan_.seed, "wrong exemplar", {static_cast<std::uint64_t>(item)});
+  if (plan_.exemplars_shown < 2 || !random.chance(plan_.wrong_shown_share)) return std::nullopt;
+  for (int k = 0; k < most_wrong_draws; ++k) {
+    kernel_variant variant = at.supply.draw(plan_.seed, random.next_u64(), 1);
+    if (variant.intended_correct) continue;
+    QUERN_TRY(const verdict judged, judge_->judge(at.subject, variant.source, ""));
+    if (!judges_candidate(judged.kind) || judged.kind == verdict_kind::ok) continue;
+    at.exemplars[variant.source] = source_hash_of(judged, variant);
+    return scored_variant{std::move(variant), 0, judged.kind};
+  }
+  return std::nullopt;
+}
+
+base::expected<bool> corpus_maker::add_comparing(work& at, std::int64_t item,
+                                                 std::span<const scored_variant> scored) {
+  QUERN_TRY(const std::optional<scored_variant> wrong, draw_wrong(at, item));
   base::random_stream random(plan_.seed, "comparison", {static_cast<std::uint64_t>(item)});
   const bool shows_best = random.chance(plan_.best_shown_share);
+  const auto count = static_cast<std::size_t>(plan_.exemplars_shown) - (wrong ? 1 : 0);
   for (int k = 0; k < most_comparisons; ++k) {
-    const auto drawn = draw_comparison(scored, static_cast<std::size_t>(plan_.exemplars_shown),
-                                       shows_best, random);
+    const auto drawn = draw_comparison(scored, count, shows_best, random);
     if (!drawn) return false;
     const kernel_variant& answer = scored[drawn->answer].variant;
     if (at.taken.contains(answer.source)) continue;
     std::vector<scored_variant> shown;
     for (const std::size_t place : drawn->shown)
       shown.push_back(scored[place]);
+    if (wrong)
+      shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(random.below(shown.size() + 1)),
+                   *wrong);
     corpus_record record = record_of(at, item, answer);
     record.source_hash = at.exemplars[answer.source];
     record.verdict = name_of(verdict_kind::ok);
@@ -314,6 +345,7 @@ bool corpus_maker::add_comparing(work& at, std::int64_t item,
                comparing_line(shown, answer, drawn->improves));
     ++at.counts.comparing;
     at.counts.best_shown += shows_best ? 1 : 0;
+    at.counts.wrong_shown += wrong ? 1 : 0;
     return true;
   }
   return false;
@@ -324,7 +356,8 @@ base::status corpus_maker::add_sample(work& at, int sample,
   const std::int64_t item = at.index * plan_.samples_per_task + sample;
   bool shows = sample % 2 == 1 && !scored.empty();
   if (shows && compares(item)) {
-    if (add_comparing(at, item, scored)) return {};
+    QUERN_TRY(const bool added, add_comparing(at, item, scored));
+    if (added) return {};
     shows = false;
   }
   const auto shown = std::span<const scored_variant>(scored).first(

@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ struct corpus_plan {
   double comparing_share = 0;
   /// Of the comparing ones: those that show the best that is known.
   double best_shown_share = 0.15;
+  /// Of the comparing ones: those that show a wrong kernel with its verdict in the place of a
+  /// slower one. None does where exemplars_shown is 1.
+  double wrong_shown_share = 0;
   /// Where comparing_share is above 0: variants that are scored beyond exemplars_shown.
   std::int64_t spare_scores = 4;
   /// How they are scored: a protocol of the evaluator. "paired/1" measures, "cost_model/1"
@@ -120,7 +124,10 @@ class corpus_maker {
   base::expected<std::vector<scored_variant>> score_exemplars(work& at);
   base::status add_sample(work& at, int sample, const std::vector<scored_variant>& scored);
   /// Whether the sample was added.
-  bool add_comparing(work& at, std::int64_t item, std::span<const scored_variant> scored);
+  base::expected<bool> add_comparing(work& at, std::int64_t item,
+                                     std::span<const scored_variant> scored);
+  /// A wrong kernel for the sample to show; none: no attempt gave one.
+  base::expected<std::optional<scored_variant>> draw_wrong(work& at, std::int64_t item);
   /// The record of a kernel that was judged, but for what it shows and says.
   [[nodiscard]] corpus_record record_of(const work& at, std::int64_t item,
                                         const kernel_variant& variant) const;

@@ -13,18 +13,24 @@ base::json header_value(const base::json& header, std::string_view key) {
   if (const auto said = header.find(key); said != header.end()) return *said;
   // Chosen for corpora that were made before a file said it.
   if (key == "exemplars_shown") return 2;
-  if (key == "comparing_share") return "0";
+  if (key == "comparing_share" || key == "wrong_shown_share") return "0";
   return nullptr;
 }
 
 namespace {
 
 base::json to_json(const corpus_counts& counts) {
-  return {{"task_done", counts.next_task},   {"tasks", counts.tasks},
-          {"skipped", counts.skipped_tasks}, {"records", counts.records},
-          {"wrong", counts.wrong},           {"unexpected", counts.unexpected},
-          {"dropped", counts.dropped},       {"showing", counts.showing},
-          {"comparing", counts.comparing},   {"best_shown", counts.best_shown}};
+  return {{"task_done", counts.next_task},
+          {"tasks", counts.tasks},
+          {"skipped", counts.skipped_tasks},
+          {"records", counts.records},
+          {"wrong", counts.wrong},
+          {"unexpected", counts.unexpected},
+          {"dropped", counts.dropped},
+          {"showing", counts.showing},
+          {"comparing", counts.comparing},
+          {"best_shown", counts.best_shown},
+          {"wrong_shown", counts.wrong_shown}};
 }
 
 base::expected<corpus_counts> counts_from_json(const base::json& value) {
@@ -45,6 +51,7 @@ base::expected<corpus_counts> counts_from_json(const base::json& value) {
   QUERN_CHECK(take("showing", counts.showing));
   QUERN_CHECK(take("comparing", counts.comparing));
   QUERN_CHECK(take("best_shown", counts.best_shown));
+  if (value.contains("wrong_shown")) QUERN_CHECK(take("wrong_shown", counts.wrong_shown));
   return counts;
 }
 

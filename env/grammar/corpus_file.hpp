@@ -26,7 +26,7 @@ struct corpus_record {
   std::string style;                   ///< to_text of it
   std::string error;                   ///< the intended mistake, "none" for a correct kernel
   std::vector<std::string> exemplars;  ///< source hashes of what the prompt shows, in order
-  std::vector<std::int64_t> scores;    ///< their speed-ups in 1/100
+  std::vector<std::int64_t> scores;    ///< their speed-ups in 1/100; 0: it is wrong
   friend bool operator==(const corpus_record&, const corpus_record&) = default;
 };
 
@@ -40,12 +40,13 @@ struct corpus_counts {
   std::int64_t tasks = 0;          ///< finished with at least one record
   std::int64_t skipped_tasks = 0;  ///< finished without one: held out, or nothing could be verified
   std::int64_t records = 0;
-  std::int64_t wrong = 0;       ///< records with a verdict other than ok
-  std::int64_t unexpected = 0;  ///< samples left out: the verdict was not the intended one
-  std::int64_t dropped = 0;     ///< samples left out: the verdict says nothing about the kernel
-  std::int64_t showing = 0;     ///< records whose prompt shows exemplars
-  std::int64_t comparing = 0;   ///< of these: the answer follows from them (comparison.hpp)
-  std::int64_t best_shown = 0;  ///< of those: they show the best that is known
+  std::int64_t wrong = 0;        ///< records with a verdict other than ok
+  std::int64_t unexpected = 0;   ///< samples left out: the verdict was not the intended one
+  std::int64_t dropped = 0;      ///< samples left out: the verdict says nothing about the kernel
+  std::int64_t showing = 0;      ///< records whose prompt shows exemplars
+  std::int64_t comparing = 0;    ///< of these: the answer follows from them (comparison.hpp)
+  std::int64_t best_shown = 0;   ///< of those: they show the best that is known
+  std::int64_t wrong_shown = 0;  ///< of those that compare: they show a wrong kernel
   friend bool operator==(const corpus_counts&, const corpus_counts&) = default;
 };
 

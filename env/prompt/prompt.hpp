@@ -64,7 +64,9 @@ inline constexpr int prompt_version = 1;
 /// A prior variant shown with its score.
 struct exemplar {
   std::string code;
-  std::int64_t speedup_e2 = 0;  ///< over the task's baseline, in 1/100
+  std::int64_t speedup_e2 = 0;  ///< over the task's baseline, in 1/100; of a wrong variant 0
+  /// Of a wrong variant the name of its verdict, which the score then shows: "0.00 (wrong_value)".
+  std::string_view wrong = {};
 };
 
 /// What is true of where the kernel will run.

@@ -70,8 +70,10 @@ std::string value_of(std::string_view name, const task& what, const prompt_facts
 
 std::string exemplar_value(std::string_view name, const exemplar& shown, std::size_t number) {
   if (name == "exemplar.number") return std::to_string(number);
-  if (name == "exemplar.score")
+  if (name == "exemplar.score") {
+    if (!shown.wrong.empty()) return fmt::format("0.00 ({})", shown.wrong);
     return fmt::format("{}.{:02}", shown.speedup_e2 / 100, shown.speedup_e2 % 100);
+  }
   return without_last_newline(shown.code);
 }
 

@@ -146,6 +146,7 @@ base::expected<env::corpus_plan> plan_of(const actors::run_config& config, int s
   plan.exemplar_task_share = config.tasks.corpus_exemplars_share;
   plan.exemplars_shown = config.replay.exemplars_shown;
   plan.comparing_share = config.tasks.corpus_comparing_share;
+  plan.wrong_shown_share = config.tasks.corpus_wrong_shown_share;
   plan.exemplar_protocol = actors::measured_as(config);
   QUERN_TRY(plan.held_out, actors::held_out_of(config));
   plan.task.lane = &actors::lane_of(config);
@@ -204,9 +205,10 @@ base::expected<int> make_corpus(const std::string& config_file, const std::strin
       const env::corpus_counts& counts = maker.counts();
       base::log_info("corpus",
                      "{} tasks, {} records, {} wrong, {} not as intended, {} dropped; {} show "
-                     "kernels: {} of them compare, {} of those with the best shown",
+                     "kernels: {} of them compare, {} of those with the best shown, {} with a "
+                     "wrong one",
                      counts.tasks, counts.records, counts.wrong, counts.unexpected, counts.dropped,
-                     counts.showing, counts.comparing, counts.best_shown);
+                     counts.showing, counts.comparing, counts.best_shown, counts.wrong_shown);
     };
     std::int64_t told = maker.counts().tasks;
     for (bool more = true; more;) {

@@ -132,4 +132,11 @@ TEST_CASE("the analysis names the leader with its measured lead, and what follow
         "drop hoist.");
   CHECK(line("tiles", true, 1) ==
         "1 leads, 3.10: rows fused fast hoist. Drop rows fused fast hoist; take tiles.");
+  scored_variant wrong = scored("rows", 0);
+  wrong.verdict = env::verdict_kind::wrong_value;
+  const std::vector with_wrong{wrong, shown[1], shown[0]};
+  CHECK(
+      env::comparing_line(with_wrong, scored("rows fused", 1).variant, true) ==
+      "2 leads, 3.10 to 1.42: rows fused fast hoist. 1 is wrong_value. Keep rows fused; drop fast "
+      "hoist.");
 }

@@ -207,6 +207,60 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("comparing records show wrong kernels with their verdict, as often as the plan says") {
+  const auto folder = base::temp_folder::make().value();
+  auto plan = small_plan();
+  plan.tasks = 60;
+  plan.exemplar_task_share = 1;
+  plan.comparing_share = 1;
+  for (const double share : {0.0, 0.4, 1.0}) {
+    CAPTURE(share);
+    plan.wrong_shown_share = share;
+    knowing_judge judge;
+    const auto file = folder.path() / fmt::format("{}.jsonl", share);
+    const auto counts = make_all(plan, file, judge);
+    int comparing = 0, wrong = 0;
+    for (const auto& record : records_of(file)) {
+      if (record.exemplars.empty()) continue;
+      ++comparing;
+      REQUIRE(record.exemplars.size() == 2);
+      const auto analysis = env::parse_completion(record.completion).value().analysis;
+      const auto zero = std::ranges::find(record.scores, 0);
+      const bool shows = zero != record.scores.end();
+      const auto place = zero - record.scores.begin() + 1;
+      CHECK(test::contains(analysis, fmt::format("{} is wrong_value.", place)) == shows);
+      CHECK(test::contains(record.prompt, fmt::format("{}: 0.00 (wrong_value)\n", place)) == shows);
+      CHECK_FALSE(test::contains(analysis, fmt::format("{} leads, ", place)));
+      CHECK(record.verdict == "ok");
+      wrong += shows ? 1 : 0;
+    }
+    REQUIRE(comparing > 40);
+    CHECK(counts.wrong_shown == wrong);
+    CHECK(std::abs(static_cast<double>(wrong) / comparing - share) < 0.2);
+    if (share == 0) CHECK(wrong == 0);
+  }
+  // One is shown: it is right.
+  plan.exemplars_shown = 1;
+  knowing_judge judge;
+  CHECK(make_all(plan, folder.path() / "one.jsonl", judge).wrong_shown == 0);
+  plan.wrong_shown_share = -0.1;
+  CHECK(test::contains(env::validate(plan).error().message, "wrong_shown_share is -0.1"));
+}
+
+TEST_CASE("without comparing records the share of wrong ones changes no byte of a corpus") {
+  const auto folder = base::temp_folder::make().value();
+  std::vector<std::string> texts;
+  for (const double share : {0.0, 0.5}) {
+    auto plan = small_plan();
+    plan.wrong_shown_share = share;
+    knowing_judge judge;
+    const auto file = folder.path() / fmt::format("{}.jsonl", share);
+    make_all(plan, file, judge);
+    texts.push_back(base::read_file(file).value());
+  }
+  CHECK(texts[0] == texts[1]);
+}
+
 TEST_CASE("answers that do not compare are as often wrong beside comparing ones as without") {
   const auto folder = base::temp_folder::make().value();
   auto plan = small_plan();
@@ -266,8 +320,8 @@ TEST_CASE("a corpus that was begun without comparing records is not gone on with
   make_all(plan, file, judge);
   // As an earlier build wrote it.
   std::string text = base::read_file(file).value();
-  for (const std::string_view key :
-       {"\"comparing_share\":", "\"best_shown\":", "\"comparing\":", "\"showing\":"}) {
+  for (const std::string_view key : {"\"comparing_share\":", "\"wrong_shown_share\":",
+                                     "\"best_shown\":", "\"comparing\":", "\"showing\":"}) {
     CAPTURE(key);
     const std::size_t begin = text.find(key), end = text.find(',', begin);
     REQUIRE(end < text.size());

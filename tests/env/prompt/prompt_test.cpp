@@ -93,6 +93,9 @@ TEST_CASE("exemplars are shown in the order given, or their absence is told") {
   CHECK(rendered(body, two) == "a\n1 0.95\nint slow;\n2 3.10\nint fast;\nint more;\nb\n");
   CHECK(rendered(body, {}) == "a\nnone\nb\n");
   CHECK(rendered("[{{#exemplars}}{{exemplar.number}},{{/exemplars}}]", two) == "[1,2,]");
+  const std::vector<exemplar> wrong{{"int off;\n", 0, "wrong_value"}, two[0]};
+  CHECK(rendered("{{#exemplars}}{{exemplar.score}},{{/exemplars}}", wrong) ==
+        "0.00 (wrong_value),0.95,");
   CHECK(rendered("x {{#no_exemplars}}\nnone{{/no_exemplars}}", {}) == "x \nnone");
 }
 
