@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -20,7 +21,7 @@ constexpr std::uint64_t most_draws = 16;
 constexpr std::int64_t draws_per_exemplar = 3;
 /// Draws that are tried until one is wrong, as it is meant to be.
 constexpr int most_wrong_draws = 3;
-/// Comparisons that are drawn until one has an answer that is new in its task.
+/// Comparisons that are drawn until one is new in its task.
 constexpr int most_comparisons = 8;
 /// As env.evaluators.
 constexpr std::int64_t most_shards = 1024;
@@ -224,6 +225,8 @@ struct corpus_maker::work {
   std::vector<corpus_record> records;
   std::unordered_set<std::string> taken;                   ///< sources that are in records
   std::unordered_map<std::string, std::string> exemplars;  ///< source to its hash
+  /// Of comparing records: places of what is shown, in order, then that of the answer.
+  std::set<std::vector<std::size_t>> compared;
 
   work(std::int64_t k, const composition& what, task made)
       : index(k),
@@ -330,8 +333,11 @@ base::expected<bool> corpus_maker::add_comparing(work& at, std::int64_t item,
   for (int k = 0; k < most_comparisons; ++k) {
     const auto drawn = draw_comparison(scored, count, shows_best, random);
     if (!drawn) return false;
+    // The same answer after other kernels teaches what to read in them.
+    std::vector<std::size_t> places = drawn->shown;
+    places.push_back(drawn->answer);
+    if (!at.compared.insert(std::move(places)).second) continue;
     const kernel_variant& answer = scored[drawn->answer].variant;
-    if (at.taken.contains(answer.source)) continue;
     std::vector<scored_variant> shown;
     for (const std::size_t place : drawn->shown)
       shown.push_back(scored[place]);
@@ -452,6 +458,7 @@ base::expected<bool> corpus_maker::step() {
   at.counts = counts;
   at.records.clear();
   at.taken.clear();
+  at.compared.clear();
   at.exemplars.clear();
   QUERN_TRY(const auto scored, score_exemplars(at));
   for (int sample = 0; sample < plan_.samples_per_task; ++sample)

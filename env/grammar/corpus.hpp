@@ -34,10 +34,11 @@ struct corpus_plan {
   double exemplar_task_share = 0.35;
   std::int64_t exemplars_shown = 2;
   /// Share of the samples that show exemplars whose answer follows from them (comparison.hpp); it
-  /// is right. The answer to the others is drawn independently of what they show. Where the scored
-  /// kernels are too much alike to compare, or all better ones are answers already, a sample shows
-  /// none. Which records compare then depends on measured times: a corpus that is resumed or made
-  /// again is the same only where its scores are.
+  /// is right. The answer to the others is drawn independently of what they show. Several of a task
+  /// may have the same answer, after other kernels. Where the scored kernels are too much alike to
+  /// compare, or all comparisons of them are there already, a sample shows none. Which records
+  /// compare then depends on measured times: a corpus that is resumed or made again is the same
+  /// only where its scores are.
   double comparing_share = 0;
   /// Of the comparing ones: those that show the best that is known.
   double best_shown_share = 0.15;
