@@ -207,6 +207,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("one answer may follow from several comparisons of a task, each of them once") {
+  const auto folder = base::temp_folder::make().value();
+  auto plan = small_plan();
+  plan.samples_per_task = 16;
+  plan.exemplar_task_share = 1;
+  plan.comparing_share = 1;
+  knowing_judge judge;
+  make_all(plan, folder.path() / "corpus.jsonl", judge);
+  std::set<std::vector<std::string>> comparisons;
+  std::map<std::string, int> answers;
+  int comparing = 0;
+  for (const auto& record : records_of(folder.path() / "corpus.jsonl")) {
+    if (record.exemplars.empty()) continue;
+    ++comparing;
+    auto whole = record.exemplars;
+    whole.push_back(record.source_hash);
+    CHECK(comparisons.insert(std::move(whole)).second);
+    ++answers[record.task + record.source_hash];
+  }
+  REQUIRE(comparing > 40);
+  CHECK(static_cast<int>(answers.size()) < comparing);
+}
+
 TEST_CASE("comparing records show wrong kernels with their verdict, as often as the plan says") {
   const auto folder = base::temp_folder::make().value();
   auto plan = small_plan();
