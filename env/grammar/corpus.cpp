@@ -21,7 +21,8 @@ constexpr std::uint64_t most_draws = 16;
 constexpr std::int64_t draws_per_exemplar = 3;
 /// Draws that are tried until one is wrong, as it is meant to be.
 constexpr int most_wrong_draws = 3;
-/// Comparisons that are drawn until one is new in its task.
+/// Comparisons that are drawn until one is new in its task. The same kernels in another order are
+/// another one: what leads is to be found at each place.
 constexpr int most_comparisons = 8;
 /// As env.evaluators.
 constexpr std::int64_t most_shards = 1024;
@@ -30,9 +31,14 @@ std::string source_hash_of(const verdict& judged, const kernel_variant& variant)
   return judged.source.empty() ? base::to_hex(base::xxh128(variant.source)) : judged.source;
 }
 
-/// Without comparing records the share means nothing: two such corpora are the same.
+/// How comparisons of a task are chosen. 1: each has an answer of its own; 2: one answer may follow
+/// from several, and a wrong kernel may be shown.
+constexpr int comparisons_form = 2;
+
+/// Where nothing is compared, or one kernel is shown, the share means nothing: such corpora are the
+/// same.
 double wrong_shown_of(const corpus_plan& plan) {
-  return plan.comparing_share > 0 ? plan.wrong_shown_share : 0;
+  return plan.comparing_share > 0 && plan.exemplars_shown > 1 ? plan.wrong_shown_share : 0;
 }
 
 /// The first key of which two shards of one corpus say different things; empty: none.
@@ -111,31 +117,33 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
   for (const base::hash128& hash : plan.held_out.skeletons)
     skeletons.push_back(base::to_hex(hash));
   const draw_limits& limits = plan.limits;
-  return {{"seed", plan.seed},
-          {"tasks", plan.tasks},
-          {"samples_per_task", plan.samples_per_task},
-          {"wrong_share", fmt::format("{}", plan.wrong_share)},
-          {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
-          {"exemplars_shown", plan.exemplars_shown},
-          {"comparing_share", fmt::format("{}", plan.comparing_share)},
-          {"best_shown_share", fmt::format("{}", plan.best_shown_share)},
-          {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
-          {"spare_scores", plan.spare_scores},
-          {"exemplar_protocol", plan.exemplar_protocol},
-          {"lane", plan.task.lane->name},
-          {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
-          {"limits",
-           {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
-            limits.max_steps}},
-          {"least_plain_ns", fmt::format("{}", limits.least_plain_ns)},
-          {"families", families},
-          {"held_out_salt", plan.held_out.salt},
-          {"held_out_per_mille", plan.held_out.per_mille},
-          {"held_out_families", plan.held_out.families},
-          {"held_out_skeletons", skeletons},
-          {"template", base::to_hex(form.hash())},
-          {"shard", plan.shard},
-          {"shards", plan.shards}};
+  base::json header = {{"seed", plan.seed},
+                       {"tasks", plan.tasks},
+                       {"samples_per_task", plan.samples_per_task},
+                       {"wrong_share", fmt::format("{}", plan.wrong_share)},
+                       {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
+                       {"exemplars_shown", plan.exemplars_shown},
+                       {"comparing_share", fmt::format("{}", plan.comparing_share)},
+                       {"best_shown_share", fmt::format("{}", plan.best_shown_share)},
+                       {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
+                       {"spare_scores", plan.spare_scores},
+                       {"exemplar_protocol", plan.exemplar_protocol},
+                       {"lane", plan.task.lane->name},
+                       {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
+                       {"limits",
+                        {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
+                         limits.max_steps}},
+                       {"least_plain_ns", fmt::format("{}", limits.least_plain_ns)},
+                       {"families", families},
+                       {"held_out_salt", plan.held_out.salt},
+                       {"held_out_per_mille", plan.held_out.per_mille},
+                       {"held_out_families", plan.held_out.families},
+                       {"held_out_skeletons", skeletons},
+                       {"template", base::to_hex(form.hash())},
+                       {"shard", plan.shard},
+                       {"shards", plan.shards}};
+  if (plan.comparing_share > 0) header["comparisons_form"] = comparisons_form;
+  return header;
 }
 
 std::string shard_file(int shard) {
@@ -195,15 +203,16 @@ base::status check_corpus(const corpus_survey& found, const std::filesystem::pat
                       "move it to another folder; with env.evaluators = 0 the files that are there "
                       "are taken as they are",
                       (folder / found.foreign).string(), shard_file(0));
-  const base::json chosen = {{"seed", plan.seed},
-                             {"tasks", plan.tasks},
-                             {"samples_per_task", plan.samples_per_task},
-                             {"wrong_share", fmt::format("{}", plan.wrong_share)},
-                             {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
-                             {"exemplars_shown", plan.exemplars_shown},
-                             {"comparing_share", fmt::format("{}", plan.comparing_share)},
-                             {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
-                             {"lane", plan.task.lane->name}};
+  base::json chosen = {{"seed", plan.seed},
+                       {"tasks", plan.tasks},
+                       {"samples_per_task", plan.samples_per_task},
+                       {"wrong_share", fmt::format("{}", plan.wrong_share)},
+                       {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
+                       {"exemplars_shown", plan.exemplars_shown},
+                       {"comparing_share", fmt::format("{}", plan.comparing_share)},
+                       {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
+                       {"lane", plan.task.lane->name}};
+  if (plan.comparing_share > 0) chosen["comparisons_form"] = comparisons_form;
   for (const auto& [key, value] : chosen.items())
     if (const base::json begun = header_value(found.header, key);
         !begun.is_null() && begun != value)
@@ -225,8 +234,8 @@ struct corpus_maker::work {
   std::vector<corpus_record> records;
   std::unordered_set<std::string> taken;                   ///< sources that are in records
   std::unordered_map<std::string, std::string> exemplars;  ///< source to its hash
-  /// Of comparing records: places of what is shown, in order, then that of the answer.
-  std::set<std::vector<std::size_t>> compared;
+  /// Of comparing records: sources of what is shown, in order, then that of the answer.
+  std::set<std::vector<std::string>> compared;
 
   work(std::int64_t k, const composition& what, task made)
       : index(k),
@@ -309,10 +318,14 @@ bool corpus_maker::compares(std::int64_t item) const {
   return random.chance(plan_.comparing_share);
 }
 
+base::random_stream corpus_maker::wrong_draws(std::int64_t item) const {
+  return base::random_stream(plan_.seed, "wrong exemplar", {static_cast<std::uint64_t>(item)});
+}
+
 base::expected<std::optional<scored_variant>> corpus_maker::draw_wrong(work& at,
                                                                        std::int64_t item) {
-  base::random_stream random(plan_.seed, "wrong exemplar", {static_cast<std::uint64_t>(item)});
-  if (plan_.exemplars_shown < 2 || !random.chance(plan_.wrong_shown_share)) return std::nullopt;
+  base::random_stream random = wrong_draws(item);
+  if (!random.chance(wrong_shown_of(plan_))) return std::nullopt;
   for (int k = 0; k < most_wrong_draws; ++k) {
     kernel_variant variant = at.supply.draw(plan_.seed, random.next_u64(), 1);
     if (variant.intended_correct) continue;
@@ -326,24 +339,28 @@ base::expected<std::optional<scored_variant>> corpus_maker::draw_wrong(work& at,
 
 base::expected<bool> corpus_maker::add_comparing(work& at, std::int64_t item,
                                                  std::span<const scored_variant> scored) {
-  QUERN_TRY(const std::optional<scored_variant> wrong, draw_wrong(at, item));
   base::random_stream random(plan_.seed, "comparison", {static_cast<std::uint64_t>(item)});
   const bool shows_best = random.chance(plan_.best_shown_share);
-  const auto count = static_cast<std::size_t>(plan_.exemplars_shown) - (wrong ? 1 : 0);
+  const auto whole = static_cast<std::size_t>(plan_.exemplars_shown);
+  // Kernels that are too much alike need no wrong one either.
+  base::random_stream first = random;
+  if (!draw_comparison(scored, whole, shows_best, first)) return false;
+  QUERN_TRY(const std::optional<scored_variant> wrong, draw_wrong(at, item));
   for (int k = 0; k < most_comparisons; ++k) {
-    const auto drawn = draw_comparison(scored, count, shows_best, random);
+    const auto drawn = draw_comparison(scored, whole - (wrong ? 1 : 0), shows_best, random);
     if (!drawn) return false;
-    // The same answer after other kernels teaches what to read in them.
-    std::vector<std::size_t> places = drawn->shown;
-    places.push_back(drawn->answer);
-    if (!at.compared.insert(std::move(places)).second) continue;
-    const kernel_variant& answer = scored[drawn->answer].variant;
     std::vector<scored_variant> shown;
     for (const std::size_t place : drawn->shown)
       shown.push_back(scored[place]);
     if (wrong)
       shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(random.below(shown.size() + 1)),
                    *wrong);
+    const kernel_variant& answer = scored[drawn->answer].variant;
+    std::vector<std::string> sources;
+    for (const scored_variant& one : shown)
+      sources.push_back(one.variant.source);
+    sources.push_back(answer.source);
+    if (!at.compared.insert(std::move(sources)).second) continue;
     corpus_record record = record_of(at, item, answer);
     record.source_hash = at.exemplars[answer.source];
     record.verdict = name_of(verdict_kind::ok);
@@ -411,8 +428,13 @@ void corpus_maker::announce(const work& of) {
       judge_->announce(of.subject, of.supply.draw(plan_.seed, random.next_u64(), 0).source);
   for (int sample = 0; sample < plan_.samples_per_task; ++sample) {
     const std::int64_t item = of.index * plan_.samples_per_task + sample;
-    // One that compares has an answer that was announced.
-    if (scores && sample % 2 == 1 && compares(item)) continue;
+    // One that compares has an answer that was announced, and may show a wrong kernel.
+    if (scores && sample % 2 == 1 && compares(item)) {
+      base::random_stream wrong = wrong_draws(item);
+      if (wrong.chance(wrong_shown_of(plan_)))
+        judge_->announce(of.subject, of.supply.draw(plan_.seed, wrong.next_u64(), 1).source);
+      continue;
+    }
     const auto first = static_cast<std::uint64_t>(item) * most_draws;
     judge_->announce(of.subject, of.supply.draw(plan_.seed, first, plan_.wrong_share).source);
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.hpp"
 #include "base/status.hpp"
 #include "env/grammar/canonical.hpp"
 #include "env/grammar/completion_text.hpp"
@@ -35,10 +36,10 @@ struct corpus_plan {
   std::int64_t exemplars_shown = 2;
   /// Share of the samples that show exemplars whose answer follows from them (comparison.hpp); it
   /// is right. The answer to the others is drawn independently of what they show. Several of a task
-  /// may have the same answer, after other kernels. Where the scored kernels are too much alike to
-  /// compare, or all comparisons of them are there already, a sample shows none. Which records
-  /// compare then depends on measured times: a corpus that is resumed or made again is the same
-  /// only where its scores are.
+  /// may have the same answer, after other kernels or after the same in another order. Where the
+  /// scored kernels are too much alike to compare, or no draw is a new comparison of them, a sample
+  /// shows none. Which records compare then depends on measured times: a corpus that is resumed or
+  /// made again is the same only where its scores are.
   double comparing_share = 0;
   /// Of the comparing ones: those that show the best that is known.
   double best_shown_share = 0.15;
@@ -127,7 +128,9 @@ class corpus_maker {
   /// Whether the sample was added.
   base::expected<bool> add_comparing(work& at, std::int64_t item,
                                      std::span<const scored_variant> scored);
-  /// A wrong kernel for the sample to show; none: no attempt gave one.
+  /// Whether the sample is to show a wrong kernel, then which.
+  [[nodiscard]] base::random_stream wrong_draws(std::int64_t item) const;
+  /// A wrong kernel for the sample to show; none: it is to show none, or no draw was wrong.
   base::expected<std::optional<scored_variant>> draw_wrong(work& at, std::int64_t item);
   /// The record of a kernel that was judged, but for what it shows and says.
   [[nodiscard]] corpus_record record_of(const work& at, std::int64_t item,

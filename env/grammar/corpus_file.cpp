@@ -14,6 +14,7 @@ base::json header_value(const base::json& header, std::string_view key) {
   // Chosen for corpora that were made before a file said it.
   if (key == "exemplars_shown") return 2;
   if (key == "comparing_share" || key == "wrong_shown_share") return "0";
+  if (key == "comparisons_form" && header_value(header, "comparing_share") != "0") return 1;
   return nullptr;
 }
 

@@ -29,6 +29,8 @@ sets = dict(words[k + 1].split("=", 1) for k, word in enumerate(words) if word =
 if "--dry-run" in words:
     if sets.get("replay.seed_variants") == "16":
         sys.exit("replay.seed_variants is 16; at most 15")
+    if words[0] == "ablate" and not pathlib.Path(value("--stage1")).match("policy/demo"):
+        sys.exit("begins with " + value("--stage1"))
     sys.exit(0)
 assert sets["tasks.held_out_skip"] == "0" and sets["learner.device"] == "cpu", sets
 assert len(os.sched_getaffinity(0)) == 1 and os.environ["CUDA_VISIBLE_DEVICES"] == "", "its place"
@@ -194,6 +196,8 @@ def check_ends():
     assert end.returncode == 3 and "3 runs are missing" in end.stdout and made() == [], end
     end = run("dry", "--variants", "half,all-16", "--dry-run")
     assert end.returncode == 1 and "half: taken" in end.stdout and "all-16: replay.seed_variants is 16; at most 15" in end.stdout, end
+    end = run("other", "--variants", "half", "--dry-run", "--set", "policy.model=other/one")
+    assert end.returncode == 1 and "half: begins with other/one" in end.stdout, end
 
 
 def check_refused_files():

@@ -243,24 +243,36 @@ TEST_CASE("comparing records show wrong kernels with their verdict, as often as 
     const auto file = folder.path() / fmt::format("{}.jsonl", share);
     const auto counts = make_all(plan, file, judge);
     int comparing = 0, wrong = 0;
+    std::set<std::string> right_ones, wrong_ones;
+    std::map<std::ptrdiff_t, int> places;
     for (const auto& record : records_of(file)) {
       if (record.exemplars.empty()) continue;
       ++comparing;
       REQUIRE(record.exemplars.size() == 2);
+      CHECK(record.verdict == "ok");
+      right_ones.insert(record.source_hash);
       const auto analysis = env::parse_completion(record.completion).value().analysis;
       const auto zero = std::ranges::find(record.scores, 0);
       const bool shows = zero != record.scores.end();
-      const auto place = zero - record.scores.begin() + 1;
-      CHECK(test::contains(analysis, fmt::format("{} is wrong_value.", place)) == shows);
-      CHECK(test::contains(record.prompt, fmt::format("{}: 0.00 (wrong_value)\n", place)) == shows);
-      CHECK_FALSE(test::contains(analysis, fmt::format("{} leads, ", place)));
-      CHECK(record.verdict == "ok");
-      wrong += shows ? 1 : 0;
+      CHECK(test::contains(analysis, "wrong_value") == shows);
+      CHECK(test::contains(record.prompt, "wrong_value") == shows);
+      if (!shows) continue;
+      ++wrong;
+      const auto place = zero - record.scores.begin();
+      ++places[place];
+      wrong_ones.insert(record.exemplars[static_cast<std::size_t>(place)]);
+      CHECK(test::contains(analysis, fmt::format("{} leads, ", 2 - place)));
+      CHECK(test::contains(analysis, fmt::format("{} is wrong_value.", place + 1)));
+      CHECK(test::contains(record.prompt, fmt::format("{}: 0.00 (wrong_value)\n", place + 1)));
     }
     REQUIRE(comparing > 40);
     CHECK(counts.wrong_shown == wrong);
-    CHECK(std::abs(static_cast<double>(wrong) / comparing - share) < 0.2);
-    if (share == 0) CHECK(wrong == 0);
+    CHECK(std::abs(static_cast<double>(wrong) / comparing - share) < 0.15);
+    CHECK((share > 0) == (wrong > 0));
+    CHECK((share > 0) == (places[0] > 5 && places[1] > 5));
+    std::vector<std::string> both;
+    std::ranges::set_intersection(right_ones, wrong_ones, std::back_inserter(both));
+    CHECK(both.empty());
   }
   // One is shown: it is right.
   plan.exemplars_shown = 1;
@@ -270,18 +282,25 @@ TEST_CASE("comparing records show wrong kernels with their verdict, as often as 
   CHECK(test::contains(env::validate(plan).error().message, "wrong_shown_share is -0.1"));
 }
 
-TEST_CASE("without comparing records the share of wrong ones changes no byte of a corpus") {
+TEST_CASE(
+    "where nothing is compared, or one is shown, no byte follows from the share of wrong ones") {
   const auto folder = base::temp_folder::make().value();
-  std::vector<std::string> texts;
-  for (const double share : {0.0, 0.5}) {
-    auto plan = small_plan();
-    plan.wrong_shown_share = share;
-    knowing_judge judge;
-    const auto file = folder.path() / fmt::format("{}.jsonl", share);
-    make_all(plan, file, judge);
-    texts.push_back(base::read_file(file).value());
+  const auto file = folder.path() / "corpus.jsonl";
+  for (const std::int64_t shown : {1, 2}) {
+    std::vector<std::string> texts;
+    for (const double share : {0.0, 0.5}) {
+      auto plan = small_plan();
+      plan.exemplar_task_share = 1;
+      plan.comparing_share = shown == 1 ? 1 : 0;
+      plan.exemplars_shown = shown;
+      plan.wrong_shown_share = share;
+      knowing_judge judge;
+      std::filesystem::remove(file);
+      make_all(plan, file, judge);
+      texts.push_back(base::read_file(file).value());
+    }
+    CHECK(texts[0] == texts[1]);
   }
-  CHECK(texts[0] == texts[1]);
 }
 
 TEST_CASE("answers that do not compare are as often wrong beside comparing ones as without") {
@@ -365,6 +384,41 @@ TEST_CASE("a corpus that was begun without comparing records is not gone on with
   CHECK(test::contains(env::validate(plan).error().message, "comparing_share is 1.5"));
 }
 
+TEST_CASE("comparing records of an earlier build are not gone on with: it chose them otherwise") {
+  const auto folder = base::temp_folder::make().value();
+  const auto file = folder.path() / env::shard_file(0);
+  auto plan = small_plan();
+  plan.tasks = 2;
+  plan.exemplar_task_share = plan.comparing_share = 1;
+  knowing_judge judge;
+  const auto counts = make_all(plan, file, judge);
+  REQUIRE(counts.comparing > 0);
+  const std::string now = base::read_file(file).value();
+  const auto form = small_form();
+  const auto without = [&](std::vector<std::string_view> keys) {
+    std::string text = now;
+    for (const std::string_view key : keys)
+      for (std::size_t begin = 0; (begin = text.find(key)) != text.npos;) {
+        const std::size_t end = text.find_first_of(",}", begin);
+        text.erase(text[end] == ',' ? begin : begin - 1, end + 1 - begin);
+      }
+    REQUIRE(base::write_file_atomic(file, text));
+    return env::corpus_maker::open(plan, form, {}, file, judge);
+  };
+  {
+    // Its lines of counts had no wrong ones.
+    const auto same = without({"\"wrong_shown\":", "\"wrong_shown_share\":"});
+    REQUIRE(same);
+    CHECK(same->counts() == counts);
+  }
+  const auto other = without({"\"comparisons_form\":"});
+  REQUIRE_FALSE(other);
+  CHECK(test::contains(other.error().message, "comparisons_form = 1, now it is 2"));
+  const auto found = env::survey_corpus(folder.path()).value();
+  CHECK(test::contains(env::check_corpus(found, folder.path(), plan).error().message,
+                       "comparisons_form = 1"));
+}
+
 TEST_CASE("a file that was torn anywhere ends up the same") {
   const auto folder = base::temp_folder::make().value();
   const auto whole = folder.path() / "whole.jsonl";
@@ -375,6 +429,7 @@ TEST_CASE("a file that was torn anywhere ends up the same") {
   plan.exemplar_task_share = 1;
   for (const double share : {0.0, 0.5}) {
     plan.comparing_share = share;
+    plan.wrong_shown_share = share;
     for (const auto& file : {whole, torn})
       std::filesystem::remove(file);
     make_all(plan, whole, judge);
@@ -394,29 +449,39 @@ TEST_CASE("a file that was torn anywhere ends up the same") {
 
 TEST_CASE("an error is reported, nothing half is written, and the step can be repeated") {
   const auto folder = base::temp_folder::make().value();
-  const auto file = folder.path() / "corpus.jsonl";
+  const auto file = folder.path() / "corpus.jsonl", want = folder.path() / "want.jsonl";
   const auto form = small_form();
   auto plan = small_plan();
   plan.tasks = 4;
-  knowing_judge untroubled;
-  make_all(plan, folder.path() / "want.jsonl", untroubled);
-  knowing_judge judge;
-  judge.fail_at = 9;
-  int errors = 0;
-  {
-    auto maker = env::corpus_maker::open(plan, form, {}, file, judge).value();
-    for (;;) {
-      const auto more = maker.step();
-      if (!more) {
-        ++errors;
-        CHECK(more.error().message == "no runner");
-        continue;
+  for (const double comparing : {0.0, 1.0}) {
+    plan.comparing_share = comparing;
+    plan.wrong_shown_share = comparing / 2;
+    if (comparing > 0) plan.exemplar_task_share = 1;
+    std::filesystem::remove(want);
+    knowing_judge untroubled;
+    make_all(plan, want, untroubled);
+    for (const int fail_at : {1, 9, 13, 17, untroubled.calls}) {
+      CAPTURE(fail_at);
+      std::filesystem::remove(file);
+      knowing_judge judge;
+      judge.fail_at = fail_at;
+      int errors = 0;
+      {
+        auto maker = env::corpus_maker::open(plan, form, {}, file, judge).value();
+        for (;;) {
+          const auto more = maker.step();
+          if (!more) {
+            ++errors;
+            CHECK(more.error().message == "no runner");
+            continue;
+          }
+          if (!*more) break;
+        }
       }
-      if (!*more) break;
+      CHECK(errors == 1);
+      CHECK(base::read_file(file).value() == base::read_file(want).value());
     }
   }
-  CHECK(errors == 1);
-  CHECK(base::read_file(file).value() == base::read_file(folder.path() / "want.jsonl").value());
 }
 
 TEST_CASE("verdicts that were not intended, or say nothing, keep a sample out") {
@@ -469,6 +534,11 @@ TEST_CASE("kernels are announced before they are judged, which changes nothing; 
         base::read_file(folder.path() / "plain.jsonl").value());
   CHECK(expecting.announced_before > expecting.calls * 3 / 4);
   CHECK(counts.records > 30);
+  // Wrong ones that are shown, too.
+  plan.exemplar_task_share = plan.comparing_share = plan.wrong_shown_share = 1;
+  expecting_judge wrong;
+  CHECK(make_all(plan, folder.path() / "wrong.jsonl", wrong).wrong_shown > 10);
+  CHECK(wrong.announced_before > wrong.calls * 3 / 4);
   for (const auto& record : records_of(folder.path() / "ahead.jsonl"))
     CHECK(record.completion.find("cudaStream_t stream") != std::string::npos);
 }
