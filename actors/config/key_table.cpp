@@ -125,7 +125,8 @@ void tasks_and_env(keys& table) {
   QUERN_NUMBER(tasks.corpus_wrong_share, fixed, 0, 0.95,
                "stage sft: share of wrong variants; the policy must have something left to learn");
   QUERN_NUMBER(tasks.corpus_exemplars_share, fixed, 0, 1,
-               "stage sft: share of records with exemplars in the prompt");
+               "stage sft: share of the tasks of which every second record shows kernels: 1 makes "
+               "half of the records show some");
   QUERN_NUMBER(tasks.corpus_comparing_share, fixed, 0, 1,
                "stage sft: share of the records with exemplars whose answer follows from them and, "
                "where a faster kernel is known, improves on them; it is right, whatever "
