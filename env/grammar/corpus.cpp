@@ -41,6 +41,21 @@ double wrong_shown_of(const corpus_plan& plan) {
   return plan.comparing_share > 0 && plan.exemplars_shown > 1 ? plan.wrong_shown_share : 0;
 }
 
+/// What a person chooses of a plan, and what an earlier build would do otherwise.
+base::json chosen_of(const corpus_plan& plan) {
+  base::json chosen = {{"seed", plan.seed},
+                       {"tasks", plan.tasks},
+                       {"samples_per_task", plan.samples_per_task},
+                       {"wrong_share", fmt::format("{}", plan.wrong_share)},
+                       {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
+                       {"exemplars_shown", plan.exemplars_shown},
+                       {"comparing_share", fmt::format("{}", plan.comparing_share)},
+                       {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
+                       {"lane", plan.task.lane->name}};
+  if (plan.comparing_share > 0) chosen["comparisons_form"] = comparisons_form;
+  return chosen;
+}
+
 /// The first key of which two shards of one corpus say different things; empty: none.
 std::string difference_of(const base::json& one, const base::json& other) {
   for (const base::json* header : {&one, &other})
@@ -117,32 +132,23 @@ base::json header_of(const corpus_plan& plan, const prompt_template& form) {
   for (const base::hash128& hash : plan.held_out.skeletons)
     skeletons.push_back(base::to_hex(hash));
   const draw_limits& limits = plan.limits;
-  base::json header = {{"seed", plan.seed},
-                       {"tasks", plan.tasks},
-                       {"samples_per_task", plan.samples_per_task},
-                       {"wrong_share", fmt::format("{}", plan.wrong_share)},
-                       {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
-                       {"exemplars_shown", plan.exemplars_shown},
-                       {"comparing_share", fmt::format("{}", plan.comparing_share)},
-                       {"best_shown_share", fmt::format("{}", plan.best_shown_share)},
-                       {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
-                       {"spare_scores", plan.spare_scores},
-                       {"exemplar_protocol", plan.exemplar_protocol},
-                       {"lane", plan.task.lane->name},
-                       {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
-                       {"limits",
-                        {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
-                         limits.max_steps}},
-                       {"least_plain_ns", fmt::format("{}", limits.least_plain_ns)},
-                       {"families", families},
-                       {"held_out_salt", plan.held_out.salt},
-                       {"held_out_per_mille", plan.held_out.per_mille},
-                       {"held_out_families", plan.held_out.families},
-                       {"held_out_skeletons", skeletons},
-                       {"template", base::to_hex(form.hash())},
-                       {"shard", plan.shard},
-                       {"shards", plan.shards}};
-  if (plan.comparing_share > 0) header["comparisons_form"] = comparisons_form;
+  base::json header = chosen_of(plan);
+  header.update({{"best_shown_share", fmt::format("{}", plan.best_shown_share)},
+                 {"spare_scores", plan.spare_scores},
+                 {"exemplar_protocol", plan.exemplar_protocol},
+                 {"plain_us", fmt::format("{}", plain_us_of(plan.task))},
+                 {"limits",
+                  {limits.min_before, limits.max_before, limits.max_after, limits.min_steps,
+                   limits.max_steps}},
+                 {"least_plain_ns", fmt::format("{}", limits.least_plain_ns)},
+                 {"families", families},
+                 {"held_out_salt", plan.held_out.salt},
+                 {"held_out_per_mille", plan.held_out.per_mille},
+                 {"held_out_families", plan.held_out.families},
+                 {"held_out_skeletons", skeletons},
+                 {"template", base::to_hex(form.hash())},
+                 {"shard", plan.shard},
+                 {"shards", plan.shards}});
   return header;
 }
 
@@ -203,16 +209,7 @@ base::status check_corpus(const corpus_survey& found, const std::filesystem::pat
                       "move it to another folder; with env.evaluators = 0 the files that are there "
                       "are taken as they are",
                       (folder / found.foreign).string(), shard_file(0));
-  base::json chosen = {{"seed", plan.seed},
-                       {"tasks", plan.tasks},
-                       {"samples_per_task", plan.samples_per_task},
-                       {"wrong_share", fmt::format("{}", plan.wrong_share)},
-                       {"exemplar_task_share", fmt::format("{}", plan.exemplar_task_share)},
-                       {"exemplars_shown", plan.exemplars_shown},
-                       {"comparing_share", fmt::format("{}", plan.comparing_share)},
-                       {"wrong_shown_share", fmt::format("{}", wrong_shown_of(plan))},
-                       {"lane", plan.task.lane->name}};
-  if (plan.comparing_share > 0) chosen["comparisons_form"] = comparisons_form;
+  const base::json chosen = chosen_of(plan);
   for (const auto& [key, value] : chosen.items())
     if (const base::json begun = header_value(found.header, key);
         !begun.is_null() && begun != value)
