@@ -134,7 +134,7 @@ void tasks_and_env(keys& table) {
                "are alike a record shows none");
   QUERN_NUMBER(tasks.corpus_wrong_shown_share, fixed, 0, 1,
                "stage sft: share of the comparing records in which one of the kernels shown is "
-               "wrong, with its verdict in the place of its score; none is where "
+               "wrong, with its verdict beside a score of 0; none is where "
                "replay.exemplars_shown is 1");
   QUERN_NUMBER(tasks.corpus_part_s, resume, 0, 1e8,
                "stage sft: the run pauses after so many seconds of making the corpus, and a resume "

@@ -46,7 +46,7 @@ struct corpus_counts {
   std::int64_t showing = 0;      ///< records whose prompt shows exemplars
   std::int64_t comparing = 0;    ///< of these: the answer follows from them (comparison.hpp)
   std::int64_t best_shown = 0;   ///< of those: they show the best that is known
-  std::int64_t wrong_shown = 0;  ///< of those that compare: they show a wrong kernel
+  std::int64_t wrong_shown = 0;  ///< of the comparing: one of their kernels is wrong
   friend bool operator==(const corpus_counts&, const corpus_counts&) = default;
 };
 

@@ -64,8 +64,9 @@ inline constexpr int prompt_version = 1;
 /// A prior variant shown with its score.
 struct exemplar {
   std::string code;
-  std::int64_t speedup_e2 = 0;  ///< over the task's baseline, in 1/100; of a wrong variant 0
-  /// Of a wrong variant the name of its verdict, which the score then shows: "0.00 (wrong_value)".
+  std::int64_t speedup_e2 = 0;  ///< over the task's baseline, in 1/100; 0 where it is wrong
+  /// The name of a wrong variant's verdict; the score then reads "0.00 (wrong_value)". Empty: it is
+  /// right. Not owned: name_of() gives texts that stay.
   std::string_view wrong = {};
 };
 
