@@ -25,12 +25,14 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 # namespaces are therefore unique in their library, not only in their file.
 option(QUERN_UNITY "Compile several files of a target at once; OFF rebuilds a single file sooner" ON)
 set(CMAKE_UNITY_BUILD ${QUERN_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+include(QuernUnity)
 
+# Paths below the checkout are relative for ccache, so that what one checkout compiled serves the others.
 find_program(QUERN_CCACHE ccache)
 if(QUERN_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${QUERN_CCACHE}")
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${QUERN_CCACHE}")
+  set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${QUERN_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${launcher}")
 endif()
 
 find_package(Threads REQUIRED)
@@ -52,8 +54,10 @@ endif()
 add_library(quern_settings INTERFACE)
 target_include_directories(quern_settings INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(quern_settings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
-# The prefix map keeps build paths out of binaries and lets ccache serve every checkout.
-target_compile_options(quern_settings INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+# Keeps build paths out of binaries: those of the checkout and, as ccache writes them, those from the build folder.
+file(RELATIVE_PATH to_sources "${CMAKE_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
+set(QUERN_PREFIX_MAPS "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${to_sources}=")
+target_compile_options(quern_settings INTERFACE ${QUERN_PREFIX_MAPS})
 if(QUERN_SANITIZE)
   # Warnings are errors in the other builds; instrumented code draws false ones from this compiler.
   target_compile_options(quern_settings INTERFACE -Wno-error)
@@ -83,10 +87,11 @@ add_custom_target(quern_all_tests)
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/cases")
 
 # A doctest executable and its ctest entry. NO_SANITIZER: its children live under a sandbox or are killed, or it
-# compiles kernels by the hundred; a sanitised build leaves it out. ALONE: it needs a verdict of a clock, so nothing runs
-# beside it; so do tests with the label gpu. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
+# compiles kernels by the hundred; a sanitised build leaves it out. OPTIMISED: tools/test runs it in build/dev, too, where
+# others that a sanitised build has are not. ALONE: it needs a verdict of a clock, so nothing runs beside it; so do tests
+# with the label gpu. FLAVOUR names the heavy header that its files may see: plain, caf or torch.
 function(quern_test name)
-  cmake_parse_arguments(arg "MUST_FAIL;NO_SANITIZER;ALONE" "FLAVOUR;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "MUST_FAIL;NO_SANITIZER;OPTIMISED;ALONE" "FLAVOUR;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT QUERN_TESTS)
     return()
   endif()
@@ -103,13 +108,16 @@ function(quern_test name)
     return()
   endif()
   if(NOT TARGET quern_test_main)
-    add_library(quern_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/main.cpp")
+    add_library(quern_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/main.cpp"
+      "${PROJECT_SOURCE_DIR}/tests/support/source_dir.cpp")
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/support/source_dir.cpp" TARGET_DIRECTORY quern_test_main
+      PROPERTIES COMPILE_DEFINITIONS "QUERN_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
+    target_include_directories(quern_test_main PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(quern_test_main PUBLIC quern_settings doctest::doctest)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE quern_settings quern_test_main quern_base ${arg_DEPS})
-  target_compile_definitions(${name} PRIVATE QUERN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(arg_FLAVOUR STREQUAL "torch")
     target_compile_definitions(${name} PRIVATE QUERN_TEST_TORCH)
     target_link_libraries(${name} PRIVATE quern::torch)
@@ -117,6 +125,7 @@ function(quern_test name)
     target_link_libraries(${name} PRIVATE quern::caf)
   endif()
   add_dependencies(quern_all_tests ${name})
+  set_target_properties(${name} PROPERTIES QUERN_TEST ON QUERN_OPTIMISED ${arg_OPTIMISED})
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_MUST_FAIL)
     # Where the program says what became of each case (tests/support/main.cpp); tools/count_cases adds them up.
@@ -140,4 +149,23 @@ function(quern_test_needs name)
       add_dependencies(${name} ${needed})
     endif()
   endforeach()
+endfunction()
+
+# Once all targets are there: they are compiled in batches, and quern_programs builds all but the tests. Test programs
+# stand in test_programs.txt, for tools/test.
+function(quern_finish_targets)
+  quern_targets(targets "${PROJECT_SOURCE_DIR}")
+  add_custom_target(quern_programs)
+  set(tests "")
+  foreach(target ${targets})
+    quern_batch_target(${target})
+    get_target_property(is_test ${target} QUERN_TEST)
+    if(is_test)
+      get_target_property(optimised ${target} QUERN_OPTIMISED)
+      string(APPEND tests "${target}$<$<BOOL:${optimised}>: optimised>\n")
+    else()
+      add_dependencies(quern_programs ${target})
+    endif()
+  endforeach()
+  file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/test_programs.txt" CONTENT "${tests}")
 endfunction()

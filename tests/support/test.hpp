@@ -29,9 +29,7 @@
 namespace quern::test {
 
 /// The source tree (golden files, suites).
-inline std::filesystem::path source_dir() {
-  return QUERN_SOURCE_DIR;
-}
+std::filesystem::path source_dir();
 
 /// The folder with the built programs, wherever it was moved to.
 inline std::filesystem::path program_dir() {
