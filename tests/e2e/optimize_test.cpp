@@ -116,6 +116,14 @@ TEST_CASE("quern optimize is interrupted, goes on, and keeps its best with verdi
   CHECK(again.code == 0);
   CHECK(contains(again.output, "best of 30 evaluations"));
   CHECK(fs::last_write_time(f.run / "run.db") == written);
+  // A measurement of the best that was noise is made again, by the same words.
+  base::json noisy = verdict;
+  noisy["verdict"] = "noisy";
+  noisy.erase("speedup_e2");
+  REQUIRE(base::write_file_atomic(f.run / "best.verdict.json", noisy.dump()));
+  CHECK(f.go(f.run, {"--budget", "30"}).code == 0);
+  CHECK(json_in(f.run / "best.verdict.json")["verdict"] == "ok");
+  CHECK(json_in(f.run / "optimize.json")["best"] == summary["best"]);
   // Another search is not this one.
   for (const auto& other : {std::vector<std::string>{"--budget", "30", "--seed", "2"},
                             std::vector<std::string>{"--budget", "30", "--independent"}}) {

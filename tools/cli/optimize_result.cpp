@@ -28,6 +28,8 @@ namespace fs = std::filesystem;
 
 /// Of the best kernel alone, however short those of the search were.
 constexpr double least_seconds_again = 0.5;
+/// Of one that is noisy, each of twice the time of the one before.
+constexpr int most_measurements_again = 3;
 
 struct best_of_run {
   actors::search_book found;
@@ -49,14 +51,13 @@ base::expected<best_of_run> read_best(const actors::run_config& config,
   return made;
 }
 
-/// In processes that have measured nothing before, with hidden inputs of its own.
-base::expected<env::verdict> judge_again(const actors::run_config& config,
-                                         const actors::task_book& tasks,
-                                         const std::string& source) {
+/// In processes that have measured nothing before, with hidden inputs of its own, for `seconds`.
+base::expected<env::verdict> judge_for(double seconds, const actors::run_config& config,
+                                       const actors::task_book& tasks, const std::string& source) {
   env::evaluator_options options;
   options.sandbox_required = config.env.sandbox == "required";
   options.static_screen = config.env.static_screen;
-  options.time_budget_s = std::max(config.env.time_budget_s, least_seconds_again);
+  options.time_budget_s = seconds;
   options.noise_limit = config.env.noise_limit;
   options.core = static_cast<int>(config.env.core);
   options.confirm_at_once = true;
@@ -79,6 +80,17 @@ base::expected<env::verdict> judge_again(const actors::run_config& config,
   return judge->evaluate(request);
 }
 
+/// Once more, and longer, where the verdict is noisy: that says nothing of the kernel.
+base::expected<env::verdict> judge_again(const actors::run_config& config,
+                                         const actors::task_book& tasks,
+                                         const std::string& source) {
+  double seconds = std::max(config.env.time_budget_s, least_seconds_again);
+  for (int left = most_measurements_again;; seconds *= 2) {
+    QUERN_TRY(const auto verdict, judge_for(seconds, config, tasks, source));
+    if (verdict.kind != env::verdict_kind::noisy || --left == 0) return verdict;
+  }
+}
+
 base::ordered_json times_of(const actors::found_kernel& kernel) {
   base::ordered_json told = {{"speedup_e2", kernel.speedup_e2}};
   if (kernel.high_e2 > 0) {
@@ -95,7 +107,7 @@ std::string times_text(const actors::found_kernel& kernel) {
                      e2(kernel.low_e2), e2(kernel.high_e2));
 }
 
-/// What an earlier call measured of this very kernel.
+/// What an earlier call measured of this very kernel; none where that was noisy.
 std::optional<env::verdict> kept_verdict(const fs::path& folder, std::int64_t variant) {
   const auto summary = base::read_file(folder / "optimize.json");
   const auto text = base::read_file(folder / "best.verdict.json");
@@ -105,7 +117,8 @@ std::optional<env::verdict> kept_verdict(const fs::path& folder, std::int64_t va
   if (base::get<std::int64_t>((*read)["best"], "variant").value_or(0) != variant)
     return std::nullopt;
   const auto verdict = env::parse_verdict(*text);
-  return verdict ? std::optional(*verdict) : std::nullopt;
+  if (!verdict || verdict->kind == env::verdict_kind::noisy) return std::nullopt;
+  return *verdict;
 }
 
 base::ordered_json summary_of(const actors::run_config& config, const best_of_run& best,
