@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 /// Of the best kernel alone, however short those of the search were.
 constexpr double least_seconds_again = 0.5;
-/// Of one that is noisy, each of twice the time of the one before.
+/// While they are noisy, each of twice the time of the one before.
 constexpr int most_measurements_again = 3;
 
 struct best_of_run {
