@@ -54,11 +54,11 @@ void evaluation_scheduler::host_draining(session_id session) {
 }
 
 bool evaluation_scheduler::send_elsewhere(evaluation& work, const lease_result& result) const {
-  // A claim is borne out by another device than the one that made it, whatever came between.
-  const bool claimed = work.claim_e2 > 0;
   const bool sick =
       result.outcome == lease_outcome::retry && result.cause == retry_cause::infra_error;
-  if (!claimed) {
+  // A claim is borne out by another device than the one that made it, though noise came between.
+  // Where that one failed, any other bears it out.
+  if (sick || !work.other_bears_out) {
     if (!mutated(mutation::failure_stays_here)) work.job.avoid = work.last;
     work.job.elsewhere = sick && !mutated(mutation::failure_stays_here);
   }
@@ -141,14 +141,17 @@ lease_result evaluation_scheduler::claimed(session_id session, lease_id id, std:
   const auto* held = leases_.find(id);
   const auto found = held == nullptr ? jobs_.end() : jobs_.find(held->sample);
   const bool again = found != jobs_.end() && found->second.claim_e2 == 0 && claim_e2 > 0 &&
-                     found->second.last &&
-                     queue_.has_other(found->second.job.lane, *found->second.last);
+                     found->second.last && !mutated(mutation::claim_stays_capped);
   if (!again) return verdict(session, id, env::verdict_kind::ok, now);
   auto result = leases_.measure_again(id, session, now);
   if (result.outcome == lease_outcome::retry) {
-    found->second.claim_e2 = claim_e2;
-    found->second.job.avoid = found->second.last;
-    found->second.job.elsewhere = true;
+    auto& work = found->second;
+    work.claim_e2 = claim_e2;
+    work.other_bears_out = queue_.has_other(work.job.lane, *work.last);
+    if (work.other_bears_out) {
+      work.job.avoid = work.last;
+      work.job.elsewhere = true;
+    }
   }
   return settle(result, now);
 }

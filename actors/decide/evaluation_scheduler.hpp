@@ -38,7 +38,7 @@ struct job_order {
   lease held;
   device_key device;
   bool recheck = false;       ///< measure in fresh processes whatever is cached
-  std::int64_t claim_e2 = 0;  ///< the claim of another device that is to be borne out; 0: none
+  std::int64_t claim_e2 = 0;  ///< an earlier claim that is to be borne out; 0: none
 };
 
 /// An attempt that failed on the machinery (infra_error) goes to another device of the class. Where
@@ -86,9 +86,10 @@ class evaluation_scheduler {
 
   /// VERDICT. `now` decides whether it is late.
   lease_result verdict(session_id session, lease_id id, env::verdict_kind kind, nanoseconds_t now);
-  /// VERDICT `ok` with a large claim of `claim_e2` that is not confirmed. Where another device of
-  /// the class takes work, that one measures again (outcome `retry`, once for each job); otherwise
-  /// the verdict, capped as it is, counts.
+  /// VERDICT `ok` with a large claim of `claim_e2` that is not confirmed. It is measured again
+  /// (outcome `retry`, once for each job): by another device of the class where one takes work,
+  /// else by the same one, in fresh processes. The verdict of a host that claims anew counts,
+  /// capped as it is.
   lease_result claimed(session_id session, lease_id id, std::int64_t claim_e2, nanoseconds_t now);
   /// FAILED: the host could not evaluate.
   lease_result failed(session_id session, lease_id id, nanoseconds_t now);
@@ -118,6 +119,7 @@ class evaluation_scheduler {
     std::optional<device_key> last;
     bool recheck = false;
     std::int64_t claim_e2 = 0;
+    bool other_bears_out = false;  ///< another device than the one that claimed
   };
   /// Where the job goes next, after an attempt that counts for nothing; whether it waits first.
   bool send_elsewhere(evaluation& work, const lease_result& result) const;

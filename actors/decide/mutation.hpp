@@ -27,6 +27,8 @@ enum class mutation {
   restarted_at_once,         ///< a process that died is started again without a pause
   quarantine_ignored,        ///< a device that takes no work is sent jobs
   failure_stays_here,        ///< what a host failed at goes back to it though another one works
+  claim_stays_capped,        ///< a large claim counts without a second measurement
+  evaluations_share_a_seed,  ///< what one evaluation draws, every other one draws, too
   withdrawn_awaited,         ///< a drain waits for verdicts of jobs that were given back
   withdrawn_answer_used,     ///< a host's answer to a job that was cancelled counts
   withdrawn_slot_kept,       ///< a cancelled job keeps its place among the known ones

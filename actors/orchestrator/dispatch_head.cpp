@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include "actors/config/device_class.hpp"
+#include "actors/decide/mutation.hpp"
 #include "actors/decide/role_report.hpp"
 #include "actors/decide/usable_devices.hpp"
 #include "actors/measured_as.hpp"
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/verdict/verdict.hpp"
@@ -22,6 +24,20 @@ dispatch_head::dispatch_head(settings chosen, const evaluation_scheduler::limits
     : settings_(std::move(chosen)),
       scheduler_(settings_.incarnation, limits),
       incarnation_(settings_.incarnation) {}
+
+namespace {
+
+/// Each evaluation has random numbers of its own: what one draws says nothing of the next.
+std::uint64_t seed_of(const run_config& config, const lease& held) {
+  const auto seed = static_cast<std::uint64_t>(config.run.seed);
+  if (mutated(mutation::evaluations_share_a_seed)) return seed;
+  return base::random_stream(
+             seed, "evaluation",
+             {static_cast<std::uint64_t>(held.sample), static_cast<std::uint64_t>(held.attempt)})
+      .next_u64();
+}
+
+}  // namespace
 
 /// What no host holds is the orchestrator actor's again.
 void dispatch_head::withdraw() {
@@ -57,7 +73,7 @@ env::job_message dispatch_head::frame_of(const job_order& order) const {
   frame.recheck_above_e2 = settings_.tasks->rules().recheck_above_e2;
   frame.task_hash = base::parse_hash(env::task_hash_of(job.task)).value_or(base::hash128{});
   frame.source_hash = lane_of(config).identity(job.source);
-  frame.seed = static_cast<std::uint64_t>(config.run.seed);
+  frame.seed = seed_of(config, order.held);
   frame.recheck = order.recheck ? 1 : 0;
   frame.best_known_e2 = job.best_known_e2;
   frame.claim_e2 = order.claim_e2;

@@ -33,7 +33,7 @@ struct evaluation_request {
   bool as_host_entry = false;
   /// Measure again in fresh processes, whatever is cached; confirms or refutes an earlier claim.
   bool recheck = false;
-  /// With `recheck`: a claim x 100 of another device that is to be borne out here; 0: none.
+  /// With `recheck`: an earlier claim x 100 that is to be borne out here; 0: none.
   std::int64_t claim_e2 = 0;
   /// Best known speed-up x 100 on this device class; 0: none known.
   std::int64_t best_known_e2 = 0;

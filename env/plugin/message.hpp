@@ -93,8 +93,8 @@ struct job_message {
   /// What the suite allows (env/task/suite_policy.hpp); empty (left out on the wire): the host's
   /// own.
   std::string policy;
-  /// With `recheck`: the claim that another device made and that this one is to bear out, x 100; 0
-  /// (left out on the wire): none.
+  /// With `recheck`: an earlier claim that this device is to bear out, x 100; 0 (left out on the
+  /// wire): none.
   std::int64_t claim_e2 = 0;
   std::string source;
   bool operator==(const job_message&) const = default;

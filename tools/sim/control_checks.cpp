@@ -52,6 +52,9 @@ void control::check_verdict(const actors::sample_verdict& verdict) {
   if (job->second.deadline_ns <= events_.now())
     truth_.violated(
         fmt::format("a verdict of sample {} counts after its lease ran out", verdict.sample));
+  if (const auto told = env::parse_verdict(verdict.json); told && told->claim_e2)
+    truth_.violated(
+        fmt::format("a claim of sample {} counts, and was not measured again", verdict.sample));
 }
 
 /// A group of which nothing is to come has trained, waits to, or is gone.

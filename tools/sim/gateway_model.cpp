@@ -113,6 +113,10 @@ void gateway_model::send_job(const env::job_message& job) {
                                                 events_.now() + lease_ns})
            .second)
     truth_.violated(fmt::format("lease {:x} is given twice in the life of the run", job.lease));
+  const std::pair asked{sample, job.attempt};
+  if (const auto& first = truth_.seeds.emplace(job.seed, asked).first->second; first != asked)
+    truth_.violated(
+        fmt::format("samples {} and {} are evaluated with one seed", first.first, sample));
   if (out_.contains(job.session))
     truth_.violated(
         fmt::format("host {} is sent a job, though its device takes no work", host->second));

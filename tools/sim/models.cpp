@@ -380,6 +380,9 @@ env::verdict_kind true_verdict(const base::hash128& source) {
   return env::verdict_kind::compile_error;
 }
 
+/// The speed-up x 100 that counts without a second measurement.
+constexpr std::int64_t small_claim_e2 = 250;
+
 /// Shorter than an evaluator's, as all times here.
 constexpr env::device_quarantine::limits quarantine_limits{3, 150'000'000, 600'000'000, 50};
 
@@ -489,8 +492,13 @@ void host_model::work(const env::host_job& job) {
   verdict.source = base::to_hex(job.job.source_hash);
   verdict.protocol = job.job.protocol;
   verdict.device_class = device_class;
-  if (kind == env::verdict_kind::ok)
+  if (kind == env::verdict_kind::ok) {
     verdict.speedup_e2 = 50 + static_cast<std::int64_t>(mix(source, 4) % 300);
+    // A second measurement bears every claim out.
+    if (verdict.speedup_e2 > small_claim_e2 && job.job.recheck == 0)
+      verdict.claim_e2 = std::exchange(verdict.speedup_e2, small_claim_e2);
+    verdict.confirmed = !verdict.claim_e2.has_value();
+  }
   const auto text =
       fails ? std::string("the device is unhealthy") : base::dump(env::to_json(verdict));
   later(duration, [this, job = job.job, text, fails] { finish(job, fails, text); });

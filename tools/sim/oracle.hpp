@@ -57,6 +57,7 @@ struct oracle {
     std::int64_t deadline_ns = 0;
   };
   std::map<std::uint64_t, sent_job> jobs;
+  std::map<std::uint64_t, std::pair<sample_id, std::int64_t>> seeds;  ///< sample and attempt
   std::map<sample_id, base::hash128> source_of;  ///< what control asked about last, by sample
   std::map<sample_id, std::int64_t> attempts;    ///< jobs since control asked
   /// The session of the host that said FAILED last; a host that starts again is another one.

@@ -450,7 +450,7 @@ TEST_CASE("returned too late is late") {
   CHECK(leases.give_back(held->id, 100, 10_s).outcome == lease_outcome::late);
 }
 
-TEST_CASE("the scheduler lets another device bear out a claim, once, and takes it as it is alone") {
+TEST_CASE("the scheduler has a claim borne out once: by another device, or by the only one") {
   auto scheduler = usual_scheduler();
   REQUIRE(scheduler.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));
   REQUIRE(scheduler.credit({1, 0}, 1));
@@ -480,7 +480,16 @@ TEST_CASE("the scheduler lets another device bear out a claim, once, and takes i
   const auto alone = scheduler.next(5);
   REQUIRE(alone);
   CHECK(alone->device == device_key{1, 0});
-  CHECK(scheduler.claimed(1, alone->held.id, 812, 6).outcome == lease_outcome::accepted);
+  CHECK(scheduler.claimed(1, alone->held.id, 812, 6).outcome == lease_outcome::retry);
+  scheduler.committed(alone->held.id);
+  REQUIRE(scheduler.credit({1, 0}, 3));
+  const auto itself = scheduler.next(7);
+  REQUIRE(itself);
+  CHECK(itself->device == device_key{1, 0});
+  CHECK(itself->recheck);
+  CHECK(itself->claim_e2 == 812);
+  CHECK(scheduler.claimed(1, itself->held.id, 820, 8).outcome == lease_outcome::accepted);
+  CHECK(scheduler.idle());
 }
 
 TEST_CASE("a claim that noise kept from being borne out still goes to another device") {
@@ -503,6 +512,28 @@ TEST_CASE("a claim that noise kept from being borne out still goes to another de
   REQUIRE(again);
   CHECK(again->device == device_key{1, 1});
   CHECK(again->claim_e2 == 812);
+}
+
+TEST_CASE("a claim does not go back to the device that failed to bear it out") {
+  auto scheduler = usual_scheduler();
+  REQUIRE(scheduler.host_joined(1, {{"cuda"}, {{0, "c", 4}, {1, "c", 4}}}));
+  REQUIRE(scheduler.credit({1, 0}, 1));
+  REQUIRE(scheduler.submit({7, "cuda", "c", {}}));
+  const auto first = scheduler.next(0);
+  REQUIRE(first);
+  CHECK(scheduler.claimed(1, first->held.id, 812, 1).outcome == lease_outcome::retry);
+  REQUIRE(scheduler.credit({1, 1}, 1));
+  const auto second = scheduler.next(2);
+  REQUIRE(second);
+  CHECK(second->device == device_key{1, 1});
+  CHECK(scheduler.failed(1, second->held.id, 3).outcome == lease_outcome::retry);
+  REQUIRE(scheduler.credit({1, 1}, 2));
+  CHECK_FALSE(scheduler.next(4));
+  REQUIRE(scheduler.credit({1, 0}, 2));
+  const auto third = scheduler.next(5);
+  REQUIRE(third);
+  CHECK(third->device == device_key{1, 0});
+  CHECK(third->claim_e2 == 812);
 }
 
 TEST_CASE("the scheduler gives a returned job to another device, as the same attempt") {

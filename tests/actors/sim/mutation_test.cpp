@@ -40,6 +40,8 @@ constexpr std::array bugs = {
     seeded{mutation::restarted_at_once, "restarted at once"},
     seeded{mutation::quarantine_ignored, "quarantine ignored"},
     seeded{mutation::failure_stays_here, "failure stays with its host"},
+    seeded{mutation::claim_stays_capped, "claim stays capped"},
+    seeded{mutation::evaluations_share_a_seed, "evaluations share a seed"},
     seeded{mutation::withdrawn_awaited, "withdrawn jobs awaited"},
     seeded{mutation::withdrawn_answer_used, "withdrawn job's answer used"},
     seeded{mutation::withdrawn_slot_kept, "withdrawn job's slot kept"},
