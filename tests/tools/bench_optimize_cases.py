@@ -35,14 +35,16 @@ if os.environ.get("FAILS") == way:
     sys.exit(1)
 speed, budget = int(os.environ[f"SPEED_{way}"]), int(value("--budget"))
 best = {"generation": 2, "again": {"verdict": "ok", "speedup_e2": speed}} if speed else None
+(run / "best.verdict.json").write_text(json.dumps({"source": os.environ.get("KERNEL", way)}))
 (run / "optimize.json").write_text(json.dumps(
     {"budget": budget, "spent": budget, "verdicts": {"ok": 3, "wrong_value": budget - 3}, "best": best}))
 """
 
 
-def told(speedup_e2, verdict="ok"):
+def told(speedup_e2, verdict="ok", kernel="a"):
     best = {"again": {"verdict": verdict, "speedup_e2": speedup_e2}} if speedup_e2 else None
-    return {"budget": 8, "spent": 8, "verdicts": {"ok": 2, "noisy": 6}, "best": best}
+    return {"budget": 8, "spent": 8, "verdicts": {"ok": 2, "noisy": 6}, "best": best,
+            "kernel": kernel if best else None}
 
 
 def check_scores():
@@ -50,8 +52,12 @@ def check_scores():
     assert bench.speedup(told(0)) == 0
     # What was not right when it was measured again is nothing.
     assert bench.speedup(told(250, "wrong_value")) == 0
-    assert bench.score(told(250)) == 2.5
-    assert bench.score(told(40)) == bench.score(told(0)) == 1.0
+    # One kernel has one speed, and what is not right is no kernel.
+    assert bench.speedups((told(200, kernel="a"), told(300, kernel="b"))) == (2, 3)
+    same = bench.speedups((told(200), told(800)))
+    assert all(abs(one - 4) < 1e-12 for one in same), same
+    assert bench.speedups((told(200), told(800, "noisy"))) == (2, 0)
+    assert bench.speedups((told(0), told(0))) == (0, 0)
     assert bench.right_share(told(1)) == 0.25
     assert bench.wins([(2, 1), (1, 2), (1, 1.01), (0, 0), (1, 0)]) == (2, 2, 1)
 
@@ -70,8 +76,8 @@ def check_gains():
     assert tied[0] < alone[0] and tied[1] > alone[1], (alone, tied)
 
 
-def run(speeds, *words, fails=""):
-    environment = {"PATH": "/usr/bin:/bin", "FAILS": fails,
+def run(speeds, *words, fails="", kernel=None):
+    environment = {"PATH": "/usr/bin:/bin", "FAILS": fails, **({"KERNEL": kernel} if kernel else {}),
                    "SPEED_search": str(speeds[0]), "SPEED_independent": str(speeds[1])}
     return subprocess.run([sys.executable, ROOT / "tools/benchmarks/bench_optimize", "--build", FOLDER / "build",
                            "--best-effort", *words], env=environment, capture_output=True, text=True)
@@ -91,7 +97,7 @@ def check_runs():
     end = run((200, 100), *better)
     assert end.returncode == 0, end
     assert "2 tasks, 4 pairs: gain x2.000" in end.stdout, end.stdout
-    assert "faster in 4, within 2 % in 0, slower in 0" in end.stdout
+    assert "faster in 4, within 2 % in 0 (the same kernel in 0), slower in 0" in end.stdout
     # Each way is the first of a pair as often as the other.
     order = made("better")
     assert len(order) == 8 and [one.endswith("-search") for one in order[::2]].count(True) == 2, order
@@ -102,6 +108,12 @@ def check_runs():
     for name, speeds in {"same": (100, 100), "worse": (100, 300), "none": (0, 0)}.items():
         end = run(speeds, "--tasks", "2", "--seeds", "1", "--out", FOLDER / name)
         assert end.returncode == 1 and "gain" in end.stdout, end
+    # A kernel slower than the baseline counts as the baseline; the same kernel is no gain.
+    end = run((50, 40), "--tasks", "2", "--seeds", "1", "--out", FOLDER / "slow")
+    assert end.returncode == 1 and "gain x1.000" in end.stdout, end
+    end = run((300, 100), "--tasks", "2", "--seeds", "1", "--out", FOLDER / "shared", kernel="one")
+    assert end.returncode == 1 and "gain x1.000" in end.stdout, end
+    assert "the same kernel in 2" in end.stdout, end
 
 
 def check_ends():
