@@ -242,22 +242,34 @@ base::expected<std::optional<variant>> archive::find(const variant_key& key,
 
 base::expected<std::optional<variant>> archive::best(const variant_key& key, std::int64_t version,
                                                      variants_of whose) const {
+  QUERN_TRY(auto found, fastest(key, version, 1, whose));
+  if (found.empty()) return std::optional<variant>();
+  return std::optional(std::move(found.front()));
+}
+
+base::expected<std::vector<variant>> archive::fastest(const variant_key& key, std::int64_t version,
+                                                      std::size_t most, variants_of whose) const {
   statement& rows = sql_->best;
   rows.bind(1, key.task).bind(2, key.device_class).bind(3, key.protocol);
-  while (true) {
+  std::vector<variant> found;
+  while (found.size() < most) {
     QUERN_TRY(const bool row, rows.next());
-    if (!row) return std::optional<variant>();
+    if (!row) return found;
     const std::int64_t made = rows.integer(8);
     const std::int64_t incarnation = rows.integer(9);
     const bool brought = rows.integer(10) == 0;
     if (brought ? whose == variants_of::the_policy : whose == variants_of::brought_along) continue;
     if (known_from(made, incarnation) > version) continue;
     if (is_lost(made, incarnation) && options_.lost == lost_variants::forget) continue;
-    auto found = read_variant(rows);
-    rows.reset();
-    if (!found) return tl::make_unexpected(found.error());
-    return std::optional(std::move(*found));
+    auto one = read_variant(rows);
+    if (!one) {
+      rows.reset();
+      return tl::make_unexpected(one.error());
+    }
+    found.push_back(std::move(*one));
   }
+  rows.reset();
+  return found;
 }
 
 const score_buckets* archive::buckets(const variant_key& key, variants_of whose) const {

@@ -91,6 +91,11 @@ class archive {
       const variant_key& key, std::int64_t version,
       variants_of whose = variants_of::everybody) const;
 
+  /// The `most` best scores known as of `version`, the best first; of equal ones the older first.
+  [[nodiscard]] base::expected<std::vector<variant>> fastest(
+      const variant_key& key, std::int64_t version, std::size_t most,
+      variants_of whose = variants_of::everybody) const;
+
   /// Buckets to draw exemplars from; null when nothing of this key and origin has a score. The
   /// pointer is good until the next record, rescore or rebuild.
   [[nodiscard]] const score_buckets* buckets(const variant_key& key,

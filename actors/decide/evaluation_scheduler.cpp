@@ -133,20 +133,27 @@ std::optional<job_order> evaluation_scheduler::next(nanoseconds_t now) {
 
 lease_result evaluation_scheduler::verdict(session_id session, lease_id id, env::verdict_kind kind,
                                            nanoseconds_t now) {
-  return settle(leases_.result(id, session, retry_cause_of(kind), now), now);
+  const auto result = leases_.result(id, session, retry_cause_of(kind), now);
+  // Either measurement may have been the odd one: the next attempt makes two of its own.
+  if (const auto found = jobs_.find(result.sample); found != jobs_.end() &&
+                                                    result.outcome == lease_outcome::retry &&
+                                                    kind == env::verdict_kind::unconfirmed)
+    found->second.claim_e2 = 0;
+  return settle(result, now);
 }
 
 lease_result evaluation_scheduler::claimed(session_id session, lease_id id, std::int64_t claim_e2,
                                            nanoseconds_t now) {
   const auto* held = leases_.find(id);
   const auto found = held == nullptr ? jobs_.end() : jobs_.find(held->sample);
-  const bool again = found != jobs_.end() && found->second.claim_e2 == 0 && claim_e2 > 0 &&
+  const bool again = found != jobs_.end() && !found->second.has_claimed && claim_e2 > 0 &&
                      found->second.last && !mutated(mutation::claim_stays_capped);
   if (!again) return verdict(session, id, env::verdict_kind::ok, now);
   auto result = leases_.measure_again(id, session, now);
   if (result.outcome == lease_outcome::retry) {
     auto& work = found->second;
     work.claim_e2 = claim_e2;
+    work.has_claimed = true;
     work.other_bears_out = queue_.has_other(work.job.lane, *work.last);
     if (work.other_bears_out) {
       work.job.avoid = work.last;

@@ -119,6 +119,7 @@ class evaluation_scheduler {
     std::optional<device_key> last;
     bool recheck = false;
     std::int64_t claim_e2 = 0;
+    bool has_claimed = false;
     bool other_bears_out = false;  ///< another device than the one that claimed
   };
   /// Where the job goes next, after an attempt that counts for nothing; whether it waits first.

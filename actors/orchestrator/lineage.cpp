@@ -48,13 +48,24 @@ std::string times(std::int64_t e2) {
 
 }  // namespace
 
-base::expected<std::optional<lineage>> lineage_of_best(const storage::archive& archive,
-                                                       const storage::ledger& ledger,
-                                                       const storage::variant_key& key) {
-  QUERN_TRY(const auto best, archive.best(key, INT64_MAX, storage::variants_of::the_policy));
-  if (!best) return std::optional<lineage>();
+base::expected<std::vector<ancestor>> fastest_of_run(const storage::archive& archive,
+                                                     const storage::ledger& ledger,
+                                                     const storage::variant_key& key,
+                                                     std::size_t most) {
+  QUERN_TRY(const auto known,
+            archive.fastest(key, INT64_MAX, most, storage::variants_of::the_policy));
+  std::vector<ancestor> found;
+  for (const storage::variant& one : known) {
+    QUERN_TRY(ancestor made, read_ancestor(archive, ledger, one));
+    found.push_back(std::move(made));
+  }
+  return found;
+}
+
+base::expected<lineage> lineage_of(const storage::archive& archive, const storage::ledger& ledger,
+                                   std::int64_t variant) {
   std::map<std::int64_t, ancestor> all;
-  std::set<std::int64_t> waiting = {best->id};
+  std::set<std::int64_t> waiting = {variant};
   while (!waiting.empty()) {
     const std::int64_t id = waiting.extract(waiting.begin()).value();
     QUERN_TRY(const storage::variant known, archive.get(id));
@@ -68,7 +79,7 @@ base::expected<std::optional<lineage>> lineage_of_best(const storage::archive& a
     one.generation = generation_of(one, all);
     chain.push_back(one);
   }
-  return std::optional(std::move(chain));
+  return chain;
 }
 
 base::ordered_json to_json(const lineage& chain) {

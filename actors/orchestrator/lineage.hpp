@@ -2,8 +2,8 @@
 // its prompt showed, which those of theirs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +15,8 @@
 
 namespace quern::actors {
 
-/// A kernel of the archive. `kernel.evaluation` is not told here.
+/// A kernel of the archive. `kernel.evaluation` is not told here, and `generation` by lineage_of()
+/// alone.
 struct ancestor {
   std::int64_t variant = 0;
   std::int64_t group = 0;  ///< of its sample; 0: it was brought along
@@ -28,14 +29,19 @@ struct ancestor {
   std::string source;
 };
 
-/// The best kernel and all its ancestors, each once, parents before children: the best is the last.
+/// A kernel and all its ancestors, each once, parents before children: the kernel is the last.
 using lineage = std::vector<ancestor>;
 
-/// Of the fastest kernel that a sample of the run wrote; none: no sample was right. Errors: those
-/// of ledger and archive, a text that is lost.
-base::expected<std::optional<lineage>> lineage_of_best(const storage::archive& archive,
-                                                       const storage::ledger& ledger,
-                                                       const storage::variant_key& key);
+/// The fastest kernels that samples of the run wrote, at most `most`, the fastest first; none: no
+/// sample was right. Errors: those of ledger and archive, a text that is lost.
+base::expected<std::vector<ancestor>> fastest_of_run(const storage::archive& archive,
+                                                     const storage::ledger& ledger,
+                                                     const storage::variant_key& key,
+                                                     std::size_t most);
+
+/// Of a variant of the archive. Errors as above.
+base::expected<lineage> lineage_of(const storage::archive& archive, const storage::ledger& ledger,
+                                   std::int64_t variant);
 
 /// docs/formats/optimize.md.
 base::ordered_json to_json(const lineage& chain);

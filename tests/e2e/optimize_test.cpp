@@ -1,7 +1,9 @@
 // quern optimize as a person types it: interrupted and gone on with, compared with independent
 // samples, and refused where it cannot be.
+#include <algorithm>
 #include <csignal>
 #include <set>
+#include <string_view>
 
 #include "base/file.hpp"
 #include "base/json.hpp"
@@ -142,6 +144,36 @@ TEST_CASE("independent samples are shown nothing") {
   CHECK(json_in(f.run / "optimize.json")["exemplars"] == "none");
   CHECK(json_in(f.run / "optimize.json")["spent"] == 16);
   CHECK(groups_with_exemplars(f.run) == 0);
+}
+
+TEST_CASE("what the search does not tell apart is measured again, and what is kept is not") {
+  optimize_fixture f;
+  // Times of a shared machine: nothing here is about how fast a kernel is.
+  const std::vector<std::string> words = {
+      "--budget", "16", "--set", "env.protocol=paired/1", "--set", "env.noise_limit=0.5"};
+  const finished end = f.go(f.run, words);
+  CAPTURE(end.output);
+  REQUIRE(end.code == 0);
+  const base::json best = json_in(f.run / "optimize.json")["best"];
+  REQUIRE(best.is_object());
+  const auto& finalists = best["finalists"];
+  CHECK(std::ranges::find(finalists, best["variant"]) != finalists.end());
+  constexpr std::string_view chosen_by = "fastest apart; measured again:";
+  CHECK(contains(end.output, chosen_by) == (finalists.size() > 1));
+
+  // Measured anew it would have other times.
+  const fs::path file = f.run / "best.verdict.json";
+  const base::json verdict = json_in(file);
+  const finished again = f.go(f.run, words);
+  CHECK(again.code == 0);
+  CHECK_FALSE(contains(again.output, chosen_by));
+  CHECK(json_in(file) == verdict);
+  // A verdict of another kernel, as a call that was cut off may leave it, says nothing of this one.
+  base::json other = verdict;
+  other["source"] = std::string(32, '0');
+  REQUIRE(base::write_file_atomic(file, other.dump()));
+  CHECK(f.go(f.run, words).code == 0);
+  CHECK(json_in(file)["time"] != verdict["time"]);
 }
 
 TEST_CASE("quern optimize refuses what it cannot search, with the value and what to do") {

@@ -119,6 +119,15 @@ TEST_CASE("buckets and best are those of a version") {
   CHECK(must(run.store->best(relu, 0))->speedup_e2 == 110);
   CHECK(must(run.store->best(relu, 4))->speedup_e2 == 260);
   CHECK(must(run.store->best(relu, 5))->speedup_e2 == 900);
+  const auto speeds = [&](std::int64_t version, std::size_t most) {
+    std::vector<std::int64_t> found;
+    for (const variant& one : must(run.store->fastest(relu, version, most)))
+      found.push_back(one.speedup_e2.value());
+    return found;
+  };
+  CHECK(speeds(2, 2) == std::vector<std::int64_t>{260, 120});
+  CHECK(speeds(5, 9) == std::vector<std::int64_t>{900, 260, 120, 110});
+  CHECK(speeds(5, 0).empty());
 }
 
 TEST_CASE("a second measurement moves a variant to its new bucket") {

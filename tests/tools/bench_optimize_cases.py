@@ -52,11 +52,12 @@ def check_scores():
     assert bench.speedup(told(0)) == 0
     # What was not right when it was measured again is nothing.
     assert bench.speedup(told(250, "wrong_value")) == 0
-    # One kernel has one speed, and what is not right is no kernel.
+    # One kernel has one speed.
     assert bench.speedups((told(200, kernel="a"), told(300, kernel="b"))) == (2, 3)
     same = bench.speedups((told(200), told(800)))
     assert all(abs(one - 4) < 1e-12 for one in same), same
-    assert bench.speedups((told(200), told(800, "noisy"))) == (2, 0)
+    assert bench.speedups((told(200), told(800, "noisy"))) == (2, 2)
+    assert bench.speedups((told(200, kernel="a"), told(800, "noisy", kernel="b"))) == (2, 0)
     assert bench.speedups((told(0), told(0))) == (0, 0)
     assert bench.right_share(told(1)) == 0.25
     assert bench.wins([(2, 1), (1, 2), (1, 1.01), (0, 0), (1, 0)]) == (2, 2, 1)
@@ -97,6 +98,7 @@ def check_runs():
     end = run((200, 100), *better)
     assert end.returncode == 0, end
     assert "2 tasks, 4 pairs: gain x2.000" in end.stdout, end.stdout
+    assert "of the second x1.000 (95 % interval x1.000 to x1.000)" in end.stdout, end.stdout
     assert "faster in 4, within 2 % in 0 (the same kernel in 0), slower in 0" in end.stdout
     # Each way is the first of a pair as often as the other.
     order = made("better")

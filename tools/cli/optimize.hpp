@@ -43,11 +43,12 @@ base::expected<optimized_task> find_optimized_task(const optimize_arguments& a);
 base::expected<std::vector<std::string>> optimize_settings(const optimize_arguments& a,
                                                            const optimized_task& task);
 
-/// Measures the best kernel of a search again, in fresh processes. Writes into its folder best.EXT,
-/// best.verdict.json (of that measurement), best.lineage.json and optimize.json
+/// Measures the best kernel of a search again, in fresh processes; before, those that the search
+/// does not tell apart, to know which is the best (actors/decide/finalists). Writes into its folder
+/// best.EXT, best.verdict.json (of that measurement), best.lineage.json and optimize.json
 /// (docs/formats/optimize.md). Says on stdout what they hold, and with `explain` the chain. The
-/// measurement of an earlier call is taken where it was of the same kernel. Errors: of the run's
-/// files, of the judge.
+/// choice and the measurement of an earlier call are taken where it chose of the same kernels.
+/// Errors: of the run's files, of the judge.
 base::status keep_best(const actors::run_config& config, storage::run_directory& run, bool explain);
 
 }  // namespace quern::tools

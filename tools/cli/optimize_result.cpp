@@ -2,18 +2,22 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "actors/allowed_by.hpp"
 #include "actors/config/begun_with.hpp"
 #include "actors/config/device_class.hpp"
+#include "actors/decide/finalists.hpp"
 #include "actors/finish.hpp"
 #include "actors/measured_as.hpp"
 #include "actors/orchestrator/lineage.hpp"
 #include "actors/orchestrator/search_start.hpp"
 #include "actors/orchestrator/task_book.hpp"
 #include "base/file.hpp"
+#include "base/hash.hpp"
+#include "base/random.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
@@ -26,70 +30,89 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of the best kernel alone, however short those of the search were.
+/// However short the measurements of the search were.
 constexpr double least_seconds_again = 0.5;
-/// While they are noisy, each of twice the time of the one before.
-constexpr int most_measurements_again = 3;
 
-struct best_of_run {
-  actors::search_book found;
-  std::optional<actors::lineage> chain;
+struct found_by_run {
+  actors::search_book search;
+  /// That the search does not tell apart, the fastest first; empty: no kernel is right.
+  std::vector<actors::ancestor> finalists;
+  std::vector<actors::lineage> chains;  ///< of each
 };
 
-base::expected<best_of_run> read_best(const actors::run_config& config,
-                                      const storage::run_paths& paths, const std::string& task) {
-  best_of_run made;
-  QUERN_TRY(made.found, actors::search_of(config, paths));
+base::expected<found_by_run> read_found(const actors::run_config& config,
+                                        const storage::run_paths& paths, const std::string& task) {
+  found_by_run made;
+  QUERN_TRY(made.search, actors::search_of(config, paths));
   QUERN_TRY(const auto db,
             storage::database::open(paths.database(), storage::database::access::read));
   QUERN_TRY(const auto ledger, storage::ledger::open(*db));
   const storage::blob_store blobs(paths.blobs());
   QUERN_TRY(const auto archive, storage::archive::open(*db, blobs));
   QUERN_TRY(const std::string device_class, actors::device_class_of(config));
-  QUERN_TRY(made.chain, actors::lineage_of_best(*archive, *ledger,
-                                                {task, device_class, actors::measured_as(config)}));
+  QUERN_TRY(
+      made.finalists,
+      actors::fastest_of_run(*archive, *ledger, {task, device_class, actors::measured_as(config)},
+                             actors::most_finalists));
+  std::vector<actors::found_kernel> kernels;
+  for (const actors::ancestor& one : made.finalists)
+    kernels.push_back(one.kernel);
+  made.finalists.resize(actors::count_finalists(kernels));
+  for (const actors::ancestor& one : made.finalists) {
+    QUERN_TRY(actors::lineage chain, actors::lineage_of(*archive, *ledger, one.variant));
+    made.chains.push_back(std::move(chain));
+  }
   return made;
 }
 
-/// In processes that have measured nothing before, with hidden inputs of its own, for `seconds`.
-base::expected<env::verdict> judge_for(double seconds, const actors::run_config& config,
-                                       const actors::task_book& tasks, const std::string& source) {
-  env::evaluator_options options;
-  options.sandbox_required = config.env.sandbox == "required";
-  options.static_screen = config.env.static_screen;
-  options.time_budget_s = seconds;
-  options.noise_limit = config.env.noise_limit;
-  options.core = static_cast<int>(config.env.core);
-  options.confirm_at_once = true;
-  const env::lane& lane = actors::lane_of(config);
-  if (actors::on_gpus(config)) {
-    QUERN_TRY(const auto gpus, actors::gpus_of(config));
-    options.gpu = gpus.front();
-    options.on_gpu = true;
-  }
-  QUERN_TRY(const auto judge, lane.open_judge(options));
-  QUERN_TRY(const env::suite of, actors::suite_of(config));
-  env::evaluation_request request;
-  request.subject = tasks.tasks().front().task;
-  request.source = source;
-  request.protocol = actors::measured_as(config);
-  request.policy = actors::allowed_by(config, of.policy);
-  const std::int64_t above = tasks.rules().recheck_above_e2;
-  request.recheck_above =
-      static_cast<double>(above > 0 ? above : lane.usual_recheck_above_e2) / 100;
-  return judge->evaluate(request);
-}
+/// Judges kernels of a search again, each time in processes that have measured nothing before, with
+/// hidden inputs of their own.
+class closing_judge {
+ public:
+  /// Both must outlive it.
+  closing_judge(const actors::run_config& config, const actors::task_book& tasks)
+      : config_(config), tasks_(tasks) {}
 
-/// Once more, and longer, where the verdict is noisy: that says nothing of the kernel.
-base::expected<env::verdict> judge_again(const actors::run_config& config,
-                                         const actors::task_book& tasks,
-                                         const std::string& source) {
-  double seconds = std::max(config.env.time_budget_s, least_seconds_again);
-  for (int left = most_measurements_again;; seconds *= 2) {
-    QUERN_TRY(const auto verdict, judge_for(seconds, config, tasks, source));
-    if (verdict.kind != env::verdict_kind::noisy || --left == 0) return verdict;
+  base::expected<env::verdict> judge(const std::string& source) {
+    return actors::judge_while_noisy(std::max(config_.env.time_budget_s, least_seconds_again),
+                                     [&](double seconds) { return judge_for(seconds, source); });
   }
-}
+
+ private:
+  base::expected<env::verdict> judge_for(double seconds, const std::string& source) {
+    env::evaluator_options options;
+    options.sandbox_required = config_.env.sandbox == "required";
+    options.static_screen = config_.env.static_screen;
+    options.time_budget_s = seconds;
+    options.noise_limit = config_.env.noise_limit;
+    options.core = static_cast<int>(config_.env.core);
+    options.confirm_at_once = true;
+    const env::lane& lane = actors::lane_of(config_);
+    if (actors::on_gpus(config_)) {
+      QUERN_TRY(const auto gpus, actors::gpus_of(config_));
+      options.gpu = gpus.front();
+      options.on_gpu = true;
+    }
+    QUERN_TRY(const auto judge, lane.open_judge(options));
+    QUERN_TRY(const env::suite of, actors::suite_of(config_));
+    env::evaluation_request request;
+    request.subject = tasks_.tasks().front().task;
+    request.source = source;
+    request.seed = base::random_stream(static_cast<std::uint64_t>(config_.run.seed),
+                                       "closing measurement", {++judged_})
+                       .next_u64();
+    request.protocol = actors::measured_as(config_);
+    request.policy = actors::allowed_by(config_, of.policy);
+    const std::int64_t above = tasks_.rules().recheck_above_e2;
+    request.recheck_above =
+        static_cast<double>(above > 0 ? above : lane.usual_recheck_above_e2) / 100;
+    return judge->evaluate(request);
+  }
+
+  const actors::run_config& config_;
+  const actors::task_book& tasks_;
+  std::uint64_t judged_ = 0;
+};
 
 base::ordered_json times_of(const actors::found_kernel& kernel) {
   base::ordered_json told = {{"speedup_e2", kernel.speedup_e2}};
@@ -107,32 +130,86 @@ std::string times_text(const actors::found_kernel& kernel) {
                      e2(kernel.low_e2), e2(kernel.high_e2));
 }
 
-/// What an earlier call measured of this very kernel; none where that was noisy.
-std::optional<env::verdict> kept_verdict(const fs::path& folder, std::int64_t variant) {
+std::vector<std::int64_t> variants_of(const std::vector<actors::ancestor>& kernels) {
+  std::vector<std::int64_t> ids;
+  for (const actors::ancestor& one : kernels)
+    ids.push_back(one.variant);
+  return ids;
+}
+
+struct kept_finalist {
+  std::size_t index = 0;
+  env::verdict again;
+};
+
+/// What an earlier call chose of these very finalists, and measured of it; none where that was
+/// noisy.
+std::optional<kept_finalist> read_kept(const actors::run_config& config, const fs::path& folder,
+                                       const std::vector<actors::ancestor>& finalists) {
   const auto summary = base::read_file(folder / "optimize.json");
   const auto text = base::read_file(folder / "best.verdict.json");
   if (!summary || !text) return std::nullopt;
   const auto read = base::parse_json(*summary);
-  if (!read || !read->contains("best") || (*read)["best"].is_null()) return std::nullopt;
-  if (base::get<std::int64_t>((*read)["best"], "variant").value_or(0) != variant)
-    return std::nullopt;
+  if (!read || !read->contains("best") || !(*read)["best"].is_object()) return std::nullopt;
+  const auto& best = (*read)["best"];
+  const std::vector<std::int64_t> ids = variants_of(finalists);
+  if (best.value("finalists", base::json()) != base::json(ids)) return std::nullopt;
+  const auto chosen = std::ranges::find(ids, base::get<std::int64_t>(best, "variant").value_or(0));
+  if (chosen == ids.end()) return std::nullopt;
+  const auto index = static_cast<std::size_t>(chosen - ids.begin());
   const auto verdict = env::parse_verdict(*text);
-  if (!verdict || verdict->kind == env::verdict_kind::noisy) return std::nullopt;
-  return *verdict;
+  // A call that was cut off may have left the verdict of another one.
+  const auto source = base::to_hex(actors::lane_of(config).identity(finalists[index].source));
+  if (!verdict || verdict->kind == env::verdict_kind::noisy || verdict->source != source)
+    return std::nullopt;
+  return kept_finalist{index, *verdict};
 }
 
-base::ordered_json summary_of(const actors::run_config& config, const best_of_run& best,
+/// Finalists in the order in which they are to be kept.
+base::expected<std::vector<std::size_t>> rank(closing_judge& judge,
+                                              const std::vector<actors::ancestor>& finalists) {
+  if (finalists.size() == 1) return std::vector<std::size_t>{0};
+  tell(stdout, "the search does not tell its {} fastest apart; measured again:\n",
+       finalists.size());
+  std::vector<env::verdict> again;
+  for (const actors::ancestor& one : finalists) {
+    QUERN_TRY(again.emplace_back(), judge.judge(one.source));
+    const env::verdict& last = again.back();
+    tell(stdout, "  sample {}: found {}, again {}\n", one.kernel.sample, times_text(one.kernel),
+         last.kind == env::verdict_kind::ok
+             ? times_text(actors::found_kernel_of(last, one.kernel.sample))
+             : env::summary(last));
+  }
+  return actors::ranked_again(again);
+}
+
+/// The first in rank that is right when it is measured once more: what was the fastest of several
+/// is too fast on average. The first of all where none is.
+base::expected<kept_finalist> choose(closing_judge& judge,
+                                     const std::vector<actors::ancestor>& finalists) {
+  QUERN_TRY(const std::vector<std::size_t> ranked, rank(judge, finalists));
+  std::optional<kept_finalist> kept;
+  for (const std::size_t index : ranked) {
+    QUERN_TRY(env::verdict again, judge.judge(finalists[index].source));
+    const bool right = again.kind == env::verdict_kind::ok;
+    if (!kept || right) kept = kept_finalist{index, std::move(again)};
+    if (right) break;
+  }
+  return *kept;
+}
+
+base::ordered_json summary_of(const actors::run_config& config, const actors::search_book& search,
                               const std::string& task) {
   base::ordered_json verdicts = base::ordered_json::object();
-  for (const auto& [name, count] : best.found.verdicts())
+  for (const auto& [name, count] : search.verdicts())
     verdicts[name] = count;
   return {{"quern_optimize", 1},
           {"task", task},
           {"policy", config.policy.model},
           {"seed", config.run.seed},
           {"exemplars", config.replay.exemplars},
-          {"budget", best.found.budget()},
-          {"spent", best.found.spent()},
+          {"budget", search.budget()},
+          {"spent", search.spent()},
           {"verdicts", std::move(verdicts)},
           {"best", nullptr}};
 }
@@ -146,41 +223,43 @@ base::status keep_best(const actors::run_config& config, storage::run_directory&
   // Nothing that was found is of a task that was edited since.
   QUERN_CHECK(actors::check_tasks_begun_with(config, folder, run.meta(), tasks));
   const std::string& task = tasks.tasks().front().id;
-  QUERN_TRY(const best_of_run best, read_best(config, run.paths(), task));
-  base::ordered_json summary = summary_of(config, best, task);
-  if (!best.chain) {
+  QUERN_TRY(const found_by_run found, read_found(config, run.paths(), task));
+  base::ordered_json summary = summary_of(config, found.search, task);
+  if (found.finalists.empty()) {
     tell(stdout, "no kernel of {} evaluations is right; the verdicts stand in {}\n",
-         best.found.spent(), (folder / "optimize.json").string());
+         found.search.spent(), (folder / "optimize.json").string());
     return base::write_file_atomic(folder / "optimize.json", base::dump_pretty(summary));
   }
-  const actors::ancestor& last = best.chain->back();
-  tell(stdout, "best of {} evaluations: {}, sample {}\n", best.found.spent(),
-       times_text(last.kernel), last.kernel.sample);
-  auto again = kept_verdict(folder, last.variant);
-  if (!again) {
-    QUERN_TRY(again, judge_again(config, tasks, last.source));
+  auto kept = read_kept(config, folder, found.finalists);
+  if (!kept) {
+    closing_judge judge(config, tasks);
+    QUERN_TRY(kept, choose(judge, found.finalists));
   }
-  const actors::found_kernel measured = actors::found_kernel_of(*again, last.kernel.sample);
-  const bool right = again->kind == env::verdict_kind::ok;
+  const env::verdict& again = kept->again;
+  const actors::lineage& lineage = found.chains[kept->index];
+  const actors::ancestor& last = lineage.back();
+  tell(stdout, "best of {} evaluations: {}, sample {}\n", found.search.spent(),
+       times_text(last.kernel), last.kernel.sample);
+  const actors::found_kernel measured = actors::found_kernel_of(again, last.kernel.sample);
+  const bool right = again.kind == env::verdict_kind::ok;
   tell(stdout, "measured again in fresh processes: {}\n",
-       right ? times_text(measured) : env::summary(*again));
-  base::ordered_json told = {{"variant", last.variant},
-                             {"sample", last.kernel.sample},
-                             {"generation", last.generation},
-                             {"found", times_of(last.kernel)},
-                             {"again", times_of(measured)}};
-  told["again"]["verdict"] = env::name_of(again->kind);
+       right ? times_text(measured) : env::summary(again));
+  base::ordered_json told = {
+      {"variant", last.variant},        {"sample", last.kernel.sample},
+      {"generation", last.generation},  {"finalists", variants_of(found.finalists)},
+      {"found", times_of(last.kernel)}, {"again", times_of(measured)}};
+  told["again"]["verdict"] = env::name_of(again.kind);
   summary["best"] = std::move(told);
   const fs::path kernel = folder / ("best" + std::string(actors::lane_of(config).file_ending)),
                  verdict = folder / "best.verdict.json", chain = folder / "best.lineage.json";
   QUERN_CHECK(base::write_file_atomic(kernel, last.source));
-  QUERN_CHECK(base::write_file_atomic(verdict, base::dump(env::to_json(*again)) + "\n"));
-  QUERN_CHECK(base::write_file_atomic(chain, base::dump_pretty(actors::to_json(*best.chain))));
+  QUERN_CHECK(base::write_file_atomic(verdict, base::dump(env::to_json(again)) + "\n"));
+  QUERN_CHECK(base::write_file_atomic(chain, base::dump_pretty(actors::to_json(lineage))));
   // Last: it says which kernel the others are of.
   QUERN_CHECK(base::write_file_atomic(folder / "optimize.json", base::dump_pretty(summary)));
   tell(stdout, "kernel {}\nverdict {}\nlineage {}\n", kernel.string(), verdict.string(),
        chain.string());
-  if (explain) tell(stdout, "\n{}", actors::text_of(*best.chain));
+  if (explain) tell(stdout, "\n{}", actors::text_of(lineage));
   return {};
 }
 

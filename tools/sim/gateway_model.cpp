@@ -120,7 +120,7 @@ void gateway_model::send_job(const env::job_message& job) {
   if (out_.contains(job.session))
     truth_.violated(
         fmt::format("host {} is sent a job, though its device takes no work", host->second));
-  if (++truth_.attempts[sample] > truth_.most_attempts)
+  if (++truth_.attempts[sample] > truth_.most_attempts + (truth_.claimed.contains(sample) ? 1 : 0))
     truth_.violated(
         fmt::format("sample {} is evaluated for the {}th time", sample, truth_.attempts[sample]));
   if (const auto failed = truth_.failed_at.find(sample); failed != truth_.failed_at.end()) {

@@ -495,8 +495,10 @@ void host_model::work(const env::host_job& job) {
   if (kind == env::verdict_kind::ok) {
     verdict.speedup_e2 = 50 + static_cast<std::int64_t>(mix(source, 4) % 300);
     // A second measurement bears every claim out.
-    if (verdict.speedup_e2 > small_claim_e2 && job.job.recheck == 0)
+    if (verdict.speedup_e2 > small_claim_e2 && job.job.recheck == 0) {
       verdict.claim_e2 = std::exchange(verdict.speedup_e2, small_claim_e2);
+      truth_.claimed.insert(static_cast<sample_id>(job.job.sample));
+    }
     verdict.confirmed = !verdict.claim_e2.has_value();
   }
   const auto text =

@@ -62,7 +62,8 @@ struct oracle {
   std::map<sample_id, std::int64_t> attempts;    ///< jobs since control asked
   /// The session of the host that said FAILED last; a host that starts again is another one.
   std::map<sample_id, actors::session_id> failed_at;
-  std::int64_t most_attempts = 0;  ///< that a sample may have
+  std::int64_t most_attempts = 0;  ///< that a sample may have, and one more for its claim
+  std::set<sample_id> claimed;     ///< samples of which a host made a large claim
   std::map<incarnation_id, weights_version>
       steps_made;                  ///< the newest version that its learner made
   int left_out_in_a_row = 0;       ///< steps

@@ -536,6 +536,27 @@ TEST_CASE("a claim does not go back to the device that failed to bear it out") {
   CHECK(third->claim_e2 == 812);
 }
 
+TEST_CASE("what bears a claim out neither time is measured twice anew, and claims once") {
+  auto scheduler = usual_scheduler();
+  REQUIRE(scheduler.host_joined(1, {{"cuda"}, {{0, "c", 4}}}));
+  REQUIRE(scheduler.credit({1, 0}, 4));
+  REQUIRE(scheduler.submit({7, "cuda", "c", {}}));
+  const auto first = scheduler.next(0);
+  REQUIRE(first);
+  CHECK(scheduler.claimed(1, first->held.id, 812, 1).outcome == lease_outcome::retry);
+  const auto second = scheduler.next(2);
+  REQUIRE(second);
+  CHECK(second->claim_e2 == 812);
+  CHECK(scheduler.verdict(1, second->held.id, env::verdict_kind::unconfirmed, 3).outcome ==
+        lease_outcome::retry);
+  const auto third = scheduler.next(4);
+  REQUIRE(third);
+  CHECK(third->recheck);
+  CHECK(third->claim_e2 == 0);
+  CHECK(scheduler.claimed(1, third->held.id, 812, 5).outcome == lease_outcome::accepted);
+  CHECK(scheduler.idle());
+}
+
 TEST_CASE("the scheduler gives a returned job to another device, as the same attempt") {
   auto scheduler = usual_scheduler();
   REQUIRE(scheduler.host_joined(1, {{"cuda"}, {{0, "c", 1}, {1, "c", 1}}}));

@@ -150,10 +150,15 @@ TEST_CASE("the lineage of the best has every ancestor once, parents before child
   world w(f.config, *tasks, f.folder.path() / "lineage", true, 11);
   REQUIRE(w.go());
   const storage::variant_key key{tasks->tasks()[0].id, "cpp-avx2", f.config.env.protocol};
-  const auto chain = lineage_of_best(w.head().variants(), w.head().rows(), key);
+  const auto fastest = fastest_of_run(w.head().variants(), w.head().rows(), key, 3);
+  REQUIRE(fastest);
+  REQUIRE(fastest->size() == 3);
+  for (std::size_t i = 1; i < 3; ++i)
+    CHECK((*fastest)[i - 1].kernel.speedup_e2 >= (*fastest)[i].kernel.speedup_e2);
+  const auto chain = lineage_of(w.head().variants(), w.head().rows(), fastest->front().variant);
   REQUIRE(chain);
-  REQUIRE(chain->has_value());
-  const lineage& all = **chain;
+  const lineage& all = *chain;
+  CHECK(all.back().variant == fastest->front().variant);
   CHECK(all.back().kernel.speedup_e2 == w.head().search()->best().at(key.task).speedup_e2);
   CHECK(all.back().generation >= 2);
   std::map<std::int64_t, std::int64_t> generations;
@@ -177,8 +182,8 @@ TEST_CASE("the lineage of the best has every ancestor once, parents before child
   const std::string text = text_of(all);
   CHECK(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) == all.size() + 1);
   // Another task has none.
-  CHECK_FALSE(lineage_of_best(w.head().variants(), w.head().rows(), {"other", "cpp-avx2", "p"})
-                  ->has_value());
+  CHECK(
+      fastest_of_run(w.head().variants(), w.head().rows(), {"other", "cpp-avx2", "p"}, 3)->empty());
 }
 
 TEST_CASE("a search that dies at any moment goes on and spends no evaluation twice") {
