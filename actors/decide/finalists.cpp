@@ -37,8 +37,7 @@ std::vector<std::size_t> ranked_again(std::span<const env::verdict> again) {
   return ranked;
 }
 
-base::expected<env::verdict> judge_while_noisy(
-    double seconds, const std::function<base::expected<env::verdict>(double seconds)>& judge) {
+base::expected<env::verdict> judge_while_noisy(double seconds, const kernel_judge& judge) {
   for (int left = most_measurements;; seconds *= 2) {
     QUERN_TRY(env::verdict verdict, judge(seconds));
     if (verdict.kind != env::verdict_kind::noisy || --left == 0) return verdict;

@@ -1,5 +1,5 @@
 // Which kernel of a search is kept. Those that its own measurements do not tell apart are measured
-// again, and the fastest of them is kept.
+// again, and the fastest of them is kept. Plain functions, for any thread.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,11 @@ std::size_t count_finalists(std::span<const found_kernel> kernels);
 /// Indices: those that are `ok`, the fastest first, then the others.
 std::vector<std::size_t> ranked_again(std::span<const env::verdict> again);
 
+/// Judges one kernel within `seconds` of measuring.
+using kernel_judge = std::function<base::expected<env::verdict>(double seconds)>;
+
 /// Judges for `seconds`, and while the verdict is `noisy`, which says nothing of the kernel, anew
 /// for twice as long, at most three times in all. Errors: those of `judge`.
-base::expected<env::verdict> judge_while_noisy(
-    double seconds, const std::function<base::expected<env::verdict>(double seconds)>& judge);
+base::expected<env::verdict> judge_while_noisy(double seconds, const kernel_judge& judge);
 
 }  // namespace quern::actors

@@ -20,11 +20,6 @@ namespace quern::actors {
 
 using base::operator""_ms;
 
-dispatch_head::dispatch_head(settings chosen, const evaluation_scheduler::limits& limits)
-    : settings_(std::move(chosen)),
-      scheduler_(settings_.incarnation, limits),
-      incarnation_(settings_.incarnation) {}
-
 namespace {
 
 /// Each evaluation has random numbers of its own: what one draws says nothing of the next.
@@ -38,6 +33,11 @@ std::uint64_t seed_of(const run_config& config, const lease& held) {
 }
 
 }  // namespace
+
+dispatch_head::dispatch_head(settings chosen, const evaluation_scheduler::limits& limits)
+    : settings_(std::move(chosen)),
+      scheduler_(settings_.incarnation, limits),
+      incarnation_(settings_.incarnation) {}
 
 /// What no host holds is the orchestrator actor's again.
 void dispatch_head::withdraw() {

@@ -4,7 +4,9 @@
 """
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
+import sqlite3
 import subprocess
 import sys
 
@@ -77,6 +79,18 @@ def check_gains():
     assert tied[0] < alone[0] and tied[1] > alone[1], (alone, tied)
 
 
+def check_claims():
+    """A sample's last verdict is what its score is."""
+    folder = FOLDER / "claims"
+    folder.mkdir()
+    with sqlite3.connect(folder / "run.db") as made_up:
+        made_up.execute("CREATE TABLE verdicts(id INTEGER PRIMARY KEY, sample INTEGER, json TEXT)")
+        for sample, told in [(1, {"verdict": "ok", "claim_e2": 900}), (1, {"verdict": "ok"}), (2, {"verdict": "wrong_value"}),
+                             (3, {"verdict": "ok", "claim_e2": 500})]:
+            made_up.execute("INSERT INTO verdicts(sample, json) VALUES (?, ?)", (sample, json.dumps(told)))
+    assert bench.claims_left([folder]) == (1, 2)
+
+
 def run(speeds, *words, fails="", kernel=None):
     environment = {"PATH": "/usr/bin:/bin", "FAILS": fails, **({"KERNEL": kernel} if kernel else {}),
                    "SPEED_search": str(speeds[0]), "SPEED_independent": str(speeds[1])}
@@ -100,6 +114,7 @@ def check_runs():
     assert "2 tasks, 4 pairs: gain x2.000" in end.stdout, end.stdout
     assert "of the second x1.000 (95 % interval x1.000 to x1.000)" in end.stdout, end.stdout
     assert "faster in 4, within 2 % in 0 (the same kernel in 0), slower in 0" in end.stdout
+    assert "without the task that it owes most to x2.000" in end.stdout, end.stdout
     # Each way is the first of a pair as often as the other.
     order = made("better")
     assert len(order) == 8 and [one.endswith("-search") for one in order[::2]].count(True) == 2, order
@@ -116,6 +131,7 @@ def check_runs():
     end = run((300, 100), "--tasks", "2", "--seeds", "1", "--out", FOLDER / "shared", kernel="one")
     assert end.returncode == 1 and "gain x1.000" in end.stdout, end
     assert "the same kernel in 2" in end.stdout, end
+    assert "with two speeds for a kernel that both found x3.000" in end.stdout, end
 
 
 def check_ends():
@@ -131,5 +147,6 @@ def check_ends():
 
 check_scores()
 check_gains()
+check_claims()
 check_runs()
 check_ends()
