@@ -60,7 +60,7 @@ bool core_evaluation::time_sides(core_task& subject, const output_limits& limit,
   }
   if (result.baseline_ns > 0) subject.baseline_ns = result.baseline_ns;
   lost_reference_ = result.baseline_gone;
-  verdict_.checks.push_back({"timed outputs", result.outcome.ok(), result.outcome.detail});
+  verdict_.checks.push_back({"timed outputs", result.outcome.right(), result.outcome.detail});
   if (!settle(result.outcome)) return false;
   into = std::move(result.pairs);
   return true;

@@ -22,6 +22,8 @@ struct finding {
   bool doubtful = false;
 
   [[nodiscard]] bool ok() const { return kind == verdict_kind::ok; }
+  /// Nothing that was compared was wrong: it is `ok`, or nothing but its time is unknown.
+  [[nodiscard]] bool right() const { return ok() || kind == verdict_kind::noisy; }
 };
 
 /// The same of a plain baseline: the task's fault (invalid_reference), or this host's.

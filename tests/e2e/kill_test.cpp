@@ -116,7 +116,15 @@ class victim_run {
     };
     const auto before = judged();
     wait_until(60_s, [&] { return over() || judged() >= before + 4; });
-    return !over() && ::kill(found.front(), SIGKILL) == 0;
+    killed_reference_ = found.front();
+    return !over() && ::kill(killed_reference_, SIGKILL) == 0;
+  }
+
+  /// Whether another one stands since then.
+  [[nodiscard]] bool reference_is_back() const {
+    const auto found = processes("reference");
+    return std::any_of(found.begin(), found.end(),
+                       [&](pid_t one) { return one != killed_reference_; });
   }
 
   void end() {
@@ -180,6 +188,7 @@ class victim_run {
   std::int64_t steps_;
   std::vector<std::string> environment_;
   std::optional<base::subprocess> control_;
+  pid_t killed_reference_ = 0;
 };
 
 }  // namespace
@@ -362,7 +371,8 @@ TEST_CASE("without its restart the same kill costs every sample that follows") {
   // Four kills that cost two samples each would not be seen.
   for (int kills = 0; kills < 4 && one.lost() <= 8; ++kills) {
     REQUIRE(one.kill_reference());
-    wait_until(30_s, [&] { return one.over() || one.lost() > 8; });
+    // One that was killed before it was ready is started anew.
+    wait_until(300_s, [&] { return one.over() || one.lost() > 8 || one.reference_is_back(); });
   }
   CHECK(one.lost() > 8);
   // It is said while it happens.

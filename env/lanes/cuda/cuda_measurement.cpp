@@ -266,7 +266,7 @@ bool cuda_evaluation::measure(const measure_protocol& protocol, std::uint64_t ro
   if (result.outcome.ok()) result.outcome = judge_clocks(result);
   if (auto why = seen_.unfair(); why && result.outcome.ok())
     result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
-  verdict_.checks.push_back({"timed outputs", result.outcome.ok(), result.outcome.detail});
+  verdict_.checks.push_back({"timed outputs", result.outcome.right(), result.outcome.detail});
   if (!settle(result.outcome)) return false;
   into.insert(into.end(), result.runs.begin(), result.runs.end());
 

@@ -46,12 +46,14 @@ struct gpu_run_world {
   fs::path recorded = folder.path() / "recorded.jsonl";
   std::map<std::pair<std::string, std::string>, std::string> right;
 
-  explicit gpu_run_world(const std::string& name) {
+  /// The fastest right candidates do a share of `share` of the reference's work.
+  explicit gpu_run_world(const std::string& name, double share = 0.125) {
     if (real_gpu() == nullptr) fake.emplace(name);
     write_suite(folder.path() / "suite", modules_of_run());
     std::vector<recorded_candidate> all;
     for (const looped_module& of : modules_of_run()) {
-      all.push_back({of.name, module_completion(of.model("ModelNew", of.times / 8, "y")), "ok"});
+      const int less = static_cast<int>(of.times * share);
+      all.push_back({of.name, module_completion(of.model("ModelNew", less, "y")), "ok"});
       all.push_back({of.name, module_completion(of.model("ModelNew", of.times, "y")), "ok"});
       all.push_back(
           {of.name, module_completion(of.model("ModelNew", of.times, "y * 1.5")), "wrong_value"});
@@ -223,7 +225,8 @@ TEST_CASE("large claims of a run on a GPU are measured again on another device")
 TEST_CASE("kill -9 of every process of a run on a GPU: nothing is lost, the same is trained") {
   if (!has_module_python()) return;
   const int steps = 10;
-  const gpu_run_world w("module_kills");
+  // No claim here is large: on a busy machine a second measurement would not bear it out.
+  const gpu_run_world w("module_kills", 0.75);
   std::optional<base::subprocess> control(w.start(w.command(steps)));
   const auto over = [&] { return control->poll().has_value(); };
   std::map<std::string, int> kills;
@@ -263,11 +266,17 @@ TEST_CASE("kill -9 of every process of a run on a GPU: nothing is lost, the same
   }
   check_law(w.run);
   CHECK(version_of(w.run) == steps);
-  for (const auto& [reason, count] : drop_reasons_of(w.run))
+  std::int64_t unconfirmed = 0;
+  for (const auto& [reason, count] : drop_reasons_of(w.run)) {
     MESSAGE("dropped: " << count << " " << reason);
+    if (reason == "unconfirmed") unconfirmed += count;
+  }
   CHECK(w.lost() == 0);
-  // A step takes one group, whose samples all have a verdict that counts.
-  CHECK(counts_of(w.run).of(storage::sample_state::trained) == steps * group_size);
+  // A step takes one group, whose samples all have a verdict that counts, but for what was measured
+  // twice and differed: that is the machine's noise, and no kill brings it about.
+  const auto trained = counts_of(w.run).of(storage::sample_state::trained);
+  CHECK(trained <= steps * group_size);
+  CHECK(trained + unconfirmed >= steps * group_size);
   const auto kinds = w.check_verdicts();
   CHECK(kinds.contains("ok"));
   CHECK(kinds.contains("wrong_value"));

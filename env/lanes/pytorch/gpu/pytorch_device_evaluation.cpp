@@ -351,7 +351,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   if (auto why = seen_.unfair(); why && result.outcome.ok())
     result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
   verdict_.checks.push_back(
-      {"timed outputs", result.outcome.ok(),
+      {"timed outputs", result.outcome.right(),
        result.outcome.ok()
            ? fmt::format("{} calls of each; {:.1f} us taken off each for what stands "
                          "around it",
