@@ -235,3 +235,47 @@ TEST_CASE("quern ablate refuses what it cannot compare, with the value and what 
   f.refused("+grpo", "8", "--jobs", {"--jobs", "2", "--gpus", "0"});
   CHECK_FALSE(fs::exists(f.out));
 }
+
+TEST_CASE("right answers are measured again over another baseline, for a table of their own") {
+  ablate_fixture f;
+  const std::string arms = "vanilla,+grpo";
+  f.refused(arms, "8", "--over: env.protocol: cost_model/1 measures nothing", {"--over", "plain"});
+  // Real times, which a busy machine may not tell.
+  std::vector<std::string> timed = {"--set", "env.protocol=paired/1",
+                                    "--set", "env.time_budget_s=0.1",
+                                    "--set", "env.noise_limit=0.5"};
+  const auto over = [&](const char* baseline) {
+    std::vector<std::string> more = timed;
+    more.insert(more.end(), {"--over", baseline});
+    return more;
+  };
+  f.refused(arms, "8", "--over: env.baseline: 'eager'", over("eager"));
+  f.refused(arms, "8", "there is no baseline 'plane'", over("plane"));
+  const finished end = f.go(arms, "8", over("plain"));
+  CAPTURE(end.output);
+  REQUIRE(end.code == 0);
+  const auto read = [&](const char* name) {
+    return base::parse_json(base::read_file(f.out / name).value()).value();
+  };
+  const base::json own = read("ablation.json"), again = read("ablation_over_plain.json");
+  CHECK(again["over"] == "plain");
+  CHECK_FALSE(own.contains("over"));
+  REQUIRE(again["arms"].size() == 2);
+  int measured = 0;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const auto all = [](const base::json& arm) {
+      return arm["answers"].get<int>() + arm["unjudged"].get<int>();
+    };
+    CHECK(all(again["arms"][k]) == all(own["arms"][k]));
+    measured += again["arms"][k]["answers"].get<int>();
+  }
+  CHECK(measured > 0);
+  const std::string results = base::read_file(f.out / "over_plain/results.jsonl").value();
+  CHECK(contains(results, "paired/1@plain"));
+  // What is there is not measured again.
+  const finished second = f.go(arms, "8", over("plain"));
+  CAPTURE(second.output);
+  CHECK(second.code == 0);
+  CHECK(base::read_file(f.out / "over_plain/results.jsonl").value() == results);
+  CHECK(read("ablation_over_plain.json") == again);
+}

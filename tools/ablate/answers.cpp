@@ -4,7 +4,6 @@
 #include <utility>
 
 namespace quern::tools {
-namespace {
 
 base::expected<std::vector<base::json>> held_out_items(const base::json& written) {
   const base::json items =
@@ -26,8 +25,6 @@ base::expected<env::verdict> last_verdict(const base::json& item, const std::str
   return env::parse_verdict(base::dump(last.value("verdict", base::json())));
 }
 
-}  // namespace
-
 held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
                           std::int64_t ordinal) {
   held_out_answer made{value.task, ordinal, false, 0, 0};
@@ -41,7 +38,7 @@ held_out_answer answer_of(const env::verdict& value, const env::reward_function&
 }
 
 base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
-    const base::json& written, const env::reward_function& reward) {
+    const base::json& written, const env::reward_function& reward, const measured_again& again) {
   QUERN_TRY(const std::vector<base::json> items, held_out_items(written));
   std::vector<held_out_answer> answers;
   std::map<std::string, std::int64_t> of_task;
@@ -50,7 +47,7 @@ base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
     if (swapped) continue;
     QUERN_TRY(const std::string task, base::get<std::string>(item, "task"));
     QUERN_TRY(const env::verdict value, last_verdict(item, task));
-    answers.push_back(answer_of(value, reward, of_task[task]++));
+    answers.push_back(answer_of(again.of(value), reward, of_task[task]++));
     answers.back().task = task;
   }
   if (answers.empty())
@@ -62,7 +59,7 @@ base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
 }
 
 base::expected<std::vector<shown_answer>> shown_answers_of_evaluation_set(
-    const base::json& written, const env::reward_function& reward) {
+    const base::json& written, const env::reward_function& reward, const measured_again& again) {
   QUERN_TRY(const std::vector<base::json> items, held_out_items(written));
   std::vector<shown_answer> answers;
   std::map<std::pair<std::string, bool>, std::int64_t> of_task;
@@ -73,7 +70,7 @@ base::expected<std::vector<shown_answer>> shown_answers_of_evaluation_set(
     QUERN_TRY(const bool swapped, base::get<bool>(item, "swapped"));
     QUERN_TRY(const std::string task, base::get<std::string>(item, "task"));
     QUERN_TRY(const env::verdict value, last_verdict(item, task));
-    shown_answer made{swapped, answer_of(value, reward, of_task[{task, swapped}]++), {}};
+    shown_answer made{swapped, answer_of(again.of(value), reward, of_task[{task, swapped}]++), {}};
     made.answer.task = task;
     made.use.right = value.kind == env::verdict_kind::ok;
     made.use.speedup_e2 = value.speedup_e2.value_or(0);

@@ -11,6 +11,7 @@
 #include "base/status.hpp"
 #include "env/verdict/reward.hpp"
 #include "env/verdict/verdict.hpp"
+#include "tools/ablate/measured_again.hpp"
 
 namespace quern::tools {
 
@@ -27,10 +28,18 @@ struct held_out_answer {
 held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
                           std::int64_t ordinal);
 
+/// The held-out items of an evaluation_set.json. Errors: corrupt.
+base::expected<std::vector<base::json>> held_out_items(const base::json& written);
+
+/// What the last weights' answer of such an item was found to be. Errors: corrupt.
+base::expected<env::verdict> last_verdict(const base::json& item, const std::string& task);
+
 /// The last weights' answers to held-out prompts in an evaluation_set.json; those of its control
-/// (`swapped`) are left out. Errors: corrupt; not_found where there is none.
+/// (`swapped`) are left out. What `again` has counts in place of what was measured in the run.
+/// Errors: corrupt; not_found where there is none.
 base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
-    const base::json& written, const env::reward_function& reward);
+    const base::json& written, const env::reward_function& reward,
+    const measured_again& again = {});
 
 /// An answer to a held-out prompt that showed two kernels.
 struct shown_answer {
@@ -42,9 +51,11 @@ struct shown_answer {
 };
 
 /// Those of the last weights in an evaluation_set.json, judged or not; none where no prompt showed
-/// kernels with a time. Errors: corrupt.
+/// kernels with a time. `use` is by the run's own measurements, which those of the kernels shown
+/// are. Errors: corrupt.
 base::expected<std::vector<shown_answer>> shown_answers_of_evaluation_set(
-    const base::json& written, const env::reward_function& reward);
+    const base::json& written, const env::reward_function& reward,
+    const measured_again& again = {});
 
 /// How many of `count` prompts the evaluation set gives to each of `tasks`, in turn.
 std::map<std::string, std::size_t> prompts_of_tasks(const std::vector<std::string>& tasks,

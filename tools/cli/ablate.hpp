@@ -44,11 +44,26 @@ base::expected<plan_state> state_of_run(const planned_run& run,
 base::expected<actors::run_config> beginning_of_run(const ablation_plan& plan, std::size_t number,
                                                     const std::filesystem::path& out);
 
-/// The arms of a plan, each with the seeds whose runs are complete; an arm without any is left out.
-/// Errors: of their files.
+/// The evaluation_set.json of a run. Errors: of the file; corrupt.
+base::expected<base::json> evaluation_set_of(const std::filesystem::path& folder);
+
+/// Answers over another baseline than their runs had; without a name, over that of the runs.
+struct measured_over {
+  std::string baseline;
+  measured_again again;
+};
+
+/// The arms of a plan, each with the seeds whose runs are complete; an arm without any is left out,
+/// and so is `evolve` where answers were measured again. Errors: of their files.
 base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
                                                     const std::vector<plan_state>& states,
-                                                    const std::filesystem::path& out);
+                                                    const std::filesystem::path& out,
+                                                    const measured_over& over = {});
+
+/// Writes the tasks that all arms hold out, as a suite that a search takes; nothing where it is
+/// there.
+base::status write_held_out_suite(const actors::run_config& drawing,
+                                  const std::filesystem::path& folder);
 
 /// The folder of the tasks that arm evolve searches.
 std::filesystem::path held_out_suite_of(const std::filesystem::path& out);

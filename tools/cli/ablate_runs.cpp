@@ -22,24 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As tasks of a suite, all of them for training: a search takes no other.
-base::status write_held_out_suite(const actors::run_config& searching, const fs::path& folder) {
-  std::error_code ignored;
-  if (fs::exists(folder / "suite.yaml", ignored)) return {};
-  actors::run_config drawing = searching;
-  drawing.tasks.source = "generated";
-  QUERN_TRY(const actors::task_book tasks, actors::task_book::make(drawing));
-  QUERN_CHECK(base::make_folders(folder));
-  for (const actors::book_task& task : tasks.tasks()) {
-    if (!task.held_out) continue;
-    QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".task.yaml"),
-                                        env::to_yaml(*task.task)));
-  }
-  // Last: a suite that is there is whole.
-  return base::write_file_atomic(folder / "suite.yaml",
-                                 "quern_suite: 1\nsplit: {by: task, held_out: []}\n");
-}
-
 run_outcome make_run(const ablation_plan& plan, std::size_t number, bool begun,
                      const fs::path& out) {
   const fs::path folder = out / plan.runs[number].name;
@@ -59,6 +41,23 @@ int tell_ended(const fs::path& folder, std::size_t left) {
 
 fs::path held_out_suite_of(const fs::path& out) {
   return fs::absolute(out / "held_out_tasks");
+}
+
+base::status write_held_out_suite(const actors::run_config& from, const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder / "suite.yaml", ignored)) return {};
+  actors::run_config drawing = from;
+  drawing.tasks.source = "generated";
+  QUERN_TRY(const actors::task_book tasks, actors::task_book::make(drawing));
+  QUERN_CHECK(base::make_folders(folder));
+  for (const actors::book_task& task : tasks.tasks()) {
+    if (!task.held_out) continue;
+    QUERN_CHECK(base::write_file_atomic(folder / (task.task->name + ".task.yaml"),
+                                        env::to_yaml(*task.task)));
+  }
+  // All of them for training: a search takes no other. Last: a suite that is there is whole.
+  return base::write_file_atomic(folder / "suite.yaml",
+                                 "quern_suite: 1\nsplit: {by: task, held_out: []}\n");
 }
 
 base::expected<plan_state> state_of_run(const planned_run& run, const fs::path& folder) {

@@ -7,7 +7,7 @@
 #include "base/write_signals.hpp"
 #include "env/judge/core_lock.hpp"
 #include "tools/ablate/exemplar_table.hpp"
-#include "tools/cli/ablate.hpp"
+#include "tools/cli/ablate_over.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 struct ablate_arguments {
   std::string config, arms, seeds, out, vanilla, stage1, gpus;
+  std::string over;         ///< a baseline that right answers are measured over again; empty: none
   std::int64_t budget = 0;  ///< 0: that of the configuration
   std::int64_t jobs = 1;
   std::vector<std::string> settings;
@@ -84,10 +85,10 @@ std::vector<std::string> missing_runs(const ablation_plan& plan,
   return names;
 }
 
-/// The table of the runs that are complete.
-base::status keep_table(const planned_ablation& of) {
+/// The table of the runs that are complete, in files of its own for each baseline.
+base::status keep_table(const planned_ablation& of, const measured_over& over) {
   QUERN_TRY(const auto states, look_at_runs(of.plan, of.out));
-  QUERN_TRY(const auto arms, read_arms(of.plan, states, of.out));
+  QUERN_TRY(const auto arms, read_arms(of.plan, states, of.out, over));
   if (arms.empty())
     return base::fail(base::errc::not_found,
                       "{} has no complete run of an arm, of which a table could be made: make the "
@@ -102,28 +103,54 @@ base::status keep_table(const planned_ablation& of) {
   written["budget"] = of.plan.budget;
   written["seeds"] = of.plan.seeds;
   written["reward"] = of.plan.reward;
-  const std::string text = fmt::format("seeds {}; {} evaluations of each arm's own\n\n",
-                                       fmt::join(of.plan.seeds, ", "), of.plan.budget) +
+  const std::string ending = over.baseline.empty() ? "" : "_over_" + over.baseline;
+  if (!over.baseline.empty()) written["over"] = over.baseline;
+  const std::string text = fmt::format("seeds {}; {} evaluations of each arm's own{}\n\n",
+                                       fmt::join(of.plan.seeds, ", "), of.plan.budget,
+                                       over.baseline.empty() ? std::string()
+                                                             : "; right answers measured again "
+                                                               "over " +
+                                                                   over.baseline) +
                            to_text(table) + to_text(exemplars) +
                            (missing.empty() ? std::string()
                                             : fmt::format("\nnot complete, and left out: {}\n",
                                                           fmt::join(missing, ", ")));
-  const fs::path file = of.out / "ablation.json";
+  const fs::path file = of.out / ("ablation" + ending + ".json");
   QUERN_CHECK(base::write_file_atomic(file, base::dump_pretty(written) + "\n"));
-  QUERN_CHECK(base::write_file_atomic(of.out / "ablation.txt", text));
+  QUERN_CHECK(base::write_file_atomic(of.out / ("ablation" + ending + ".txt"), text));
   tell(stdout, "\n{}\nfigures for programs: {}\n", text, file.string());
   return {};
+}
+
+/// The table over the runs' own baseline, then that over another one where it was asked for.
+int keep_tables(const planned_ablation& of, const std::string& over) {
+  if (auto kept = keep_table(of, {}); !kept) return report("ablate", kept.error());
+  if (over.empty()) return done;
+  const auto states = look_at_runs(of.plan, of.out);
+  if (!states) return report("ablate", states.error());
+  const auto code = measure_over(of.plan, *states, of.out, over);
+  if (!code) return report("ablate", code.error());
+  if (*code == paused) {
+    tell(stderr, "measuring over {} has stopped; the same command goes on\n", over);
+    return paused;
+  }
+  const auto measured = read_measured_over(of.out, over);
+  if (!measured) return report("ablate", measured.error());
+  const auto kept = keep_table(of, *measured);
+  if (!kept) return report("ablate", kept.error());
+  if (*code != done)
+    tell(stderr, "not all kernels have a verdict over {}; the same command tries again\n", over);
+  return *code;
 }
 
 int ablate(const ablate_arguments& a) {
   const auto planned = plan_of(a);
   if (!planned) return report("ablate", planned.error());
+  if (!a.over.empty())
+    if (auto can = check_over(planned->plan, a.over); !can) return report("ablate", can.error());
   const auto states = look_at_runs(planned->plan, planned->out);
   if (!states) return report("ablate", states.error());
-  if (a.so_far) {
-    const auto kept = keep_table(*planned);
-    return kept ? done : report("ablate", kept.error());
-  }
+  if (a.so_far) return keep_tables(*planned, a.over);
   if (auto ready = check_runs(planned->plan, *states, planned->out); !ready)
     return report("ablate", ready.error());
   print_runs(*planned, *states);
@@ -131,9 +158,7 @@ int ablate(const ablate_arguments& a) {
   const int code = planned->places.empty() ? make_runs(planned->plan, *states, planned->out)
                                            : make_runs_side_by_side(planned->plan, *states,
                                                                     planned->out, planned->places);
-  if (code != done) return code;
-  const auto kept = keep_table(*planned);
-  return kept ? done : report("ablate", kept.error());
+  return code == done ? keep_tables(*planned, a.over) : code;
 }
 
 }  // namespace
@@ -170,11 +195,14 @@ int cmd_ablate(int argc, char** argv) {
                  "GPUs that runs are made on side by side, one a GPU, which has all of its roles, "
                  "with an equal part of the processors: 0,1,...")
       ->excludes(jobs);
+  app.add_option("--over", a.over,
+                 "a baseline: right answers are measured over it again, by quern bench, for a "
+                 "second table");
   app.add_option("--set", a.settings, "KEY=VALUE, over the file; may be repeated")
       ->allow_extra_args(false);
   auto* dry_run = app.add_flag("--dry-run", a.dry_run,
                                "print the runs and what of them is there, start nothing");
-  app.add_flag("--so-far", a.so_far, "make the table of the runs that are complete, start nothing")
+  app.add_flag("--so-far", a.so_far, "make the table of the runs that are complete, begin no run")
       ->excludes(dry_run);
   if (const auto code = parse(app, argc, argv)) return *code;
   return ablate(a);
