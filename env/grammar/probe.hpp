@@ -19,6 +19,9 @@ namespace quern::env {
 inline constexpr std::array<std::pair<std::int64_t, std::int64_t>, 2> probe_sizes{
     {{7, 33}, {13, 250}}};
 
+/// No grammar makes longer rows (kernel_grammar::sizes).
+inline constexpr std::int64_t longest_row = 2048;
+
 /// Deterministic: the inputs are addressed by fixed numbers. Immutable after construction,
 /// thread-safe.
 class composition_probe {
@@ -33,7 +36,8 @@ class composition_probe {
   [[nodiscard]] const std::string& objection() const { return objection_; }
 
   /// Of input x: the timed distribution (normal) and four hidden ones, those on which single
-  /// precision is exact enough for one tolerance.
+  /// precision is exact enough for one tolerance: on short rows, and where the composition adds up
+  /// rows on long ones. Where fewer than four are, others fill up, and the tolerance grows.
   [[nodiscard]] const std::vector<distribution>& distributions() const { return distributions_; }
 
   /// The same number of distributions for w and t, milder, so that products stay moderate.
@@ -64,8 +68,11 @@ class composition_probe {
     std::vector<float> x, w, t;
     std::vector<double> exact;
   };
-  [[nodiscard]] sample make_sample(std::size_t size, distribution of_x, std::size_t round,
-                                   std::uint64_t seed) const;
+  [[nodiscard]] sample make_sample(std::pair<std::int64_t, std::int64_t> sizes, distribution of_x,
+                                   std::size_t round, std::uint64_t seed) const;
+  /// The atol that leaves a float kernel which sums in order `room` times its error on long rows,
+  /// over several contents; 0 where the composition adds up no row.
+  [[nodiscard]] double long_row_atol(distribution of_x, std::size_t round, double room) const;
   [[nodiscard]] double needed_atol(const sample& at) const;
   [[nodiscard]] std::string find_degeneracy(const sample& at) const;
   void calibrate();

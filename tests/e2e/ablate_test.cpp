@@ -241,16 +241,17 @@ TEST_CASE("right answers are measured again over another baseline, for a table o
   const std::string arms = "vanilla,+grpo";
   f.refused(arms, "8", "--over: env.protocol: cost_model/1 measures nothing", {"--over", "plain"});
   // Real times, which a busy machine may not tell.
-  std::vector<std::string> timed = {"--set", "env.protocol=paired/1",
-                                    "--set", "env.time_budget_s=0.1",
-                                    "--set", "env.noise_limit=0.5"};
-  const auto over = [&](const char* baseline) {
+  const std::vector<std::string> timed = {"--set", "env.protocol=paired/1",
+                                          "--set", "env.time_budget_s=0.1",
+                                          "--set", "env.noise_limit=0.5"};
+  const auto over = [&](const std::string& baseline) {
     std::vector<std::string> more = timed;
     more.insert(more.end(), {"--over", baseline});
     return more;
   };
   f.refused(arms, "8", "--over: env.baseline: 'eager'", over("eager"));
   f.refused(arms, "8", "there is no baseline 'plane'", over("plane"));
+  f.refused(arms, "8", "name that baseline", over("task"));
   const finished end = f.go(arms, "8", over("plain"));
   CAPTURE(end.output);
   REQUIRE(end.code == 0);
@@ -259,23 +260,47 @@ TEST_CASE("right answers are measured again over another baseline, for a table o
   };
   const base::json own = read("ablation.json"), again = read("ablation_over_plain.json");
   CHECK(again["over"] == "plain");
+  CHECK(again["reward"].get<std::string>().ends_with("@plain"));
   CHECK_FALSE(own.contains("over"));
   REQUIRE(again["arms"].size() == 2);
-  int measured = 0;
-  for (std::size_t k = 0; k < 2; ++k) {
-    const auto all = [](const base::json& arm) {
-      return arm["answers"].get<int>() + arm["unjudged"].get<int>();
-    };
-    CHECK(all(again["arms"][k]) == all(own["arms"][k]));
-    measured += again["arms"][k]["answers"].get<int>();
-  }
-  CHECK(measured > 0);
-  const std::string results = base::read_file(f.out / "over_plain/results.jsonl").value();
-  CHECK(contains(results, "paired/1@plain"));
+  // Only +grpo learns; a second measurement says nothing about what it began with.
+  CHECK(own["gains"].size() == 1);
+  CHECK(again["gains"].empty());
+  const auto sum_of = [](const base::json& table, const char* key) {
+    return table["arms"][0][key].get<int>() + table["arms"][1][key].get<int>();
+  };
+  CHECK(sum_of(again, "answers") + sum_of(again, "unjudged") ==
+        sum_of(own, "answers") + sum_of(own, "unjudged"));
+  const fs::path results = f.out / "over_plain/results.jsonl";
+  const std::string lines = base::read_file(results).value();
+  CHECK(contains(lines, "paired/1@plain"));
   // What is there is not measured again.
   const finished second = f.go(arms, "8", over("plain"));
   CAPTURE(second.output);
   CHECK(second.code == 0);
-  CHECK(base::read_file(f.out / "over_plain/results.jsonl").value() == results);
+  CHECK(base::read_file(results).value() == lines);
   CHECK(read("ablation_over_plain.json") == again);
+
+  // The control: the second table follows what was measured, and the first one does not.
+  std::string other = lines;
+  for (std::size_t at = 0; (at = other.find("\"verdict\":\"ok\"", at)) != std::string::npos;)
+    other.replace(at, 14, "\"verdict\":\"noisy\"");
+  REQUIRE(other != lines);
+  REQUIRE(base::write_file_atomic(results, other));
+  const finished third = f.go(arms, "8", over("plain"));
+  CAPTURE(third.output);
+  CHECK(third.code == 0);
+  CHECK(sum_of(read("ablation_over_plain.json"), "right") == 0);
+  CHECK(sum_of(read("ablation_over_plain.json"), "unjudged") > sum_of(again, "unjudged"));
+  CHECK(read("ablation.json") == own);
+
+  // Results of something else are refused, by what quern bench says, and make no table.
+  fs::remove(f.out / "ablation_over_plain.json");
+  REQUIRE(base::write_file_atomic(results, "{\"quern_bench\": 1}\n"));
+  const finished refused = f.go(arms, "8", over("plain"));
+  CAPTURE(refused.output);
+  CHECK(refused.code == 1);
+  CHECK(contains(refused.output, "quern bench ended with exit code 2 and said: quern bench: "));
+  CHECK(contains(refused.output, "over_plain away"));
+  CHECK_FALSE(fs::exists(f.out / "ablation_over_plain.json"));
 }

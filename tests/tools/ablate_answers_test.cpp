@@ -43,6 +43,24 @@ TEST_CASE("an evaluation set that has no answers of held-out tasks is refused") 
         base::errc::corrupt);
 }
 
+TEST_CASE("the first weights' answers to the same prompts are read as the last ones' are") {
+  const auto answered = [](std::int64_t speedup_e2) -> base::json {
+    return {{"verdict", env::to_json(verdict_with("a", env::verdict_kind::ok, speedup_e2))}};
+  };
+  const base::json item = {{"task", "a"},
+                           {"held_out", true},
+                           {"swapped", false},
+                           {"first", answered(120)},
+                           {"last", answered(250)}};
+  const base::json written = {{"items", {item}}};
+  const auto first = tools::answers_of_evaluation_set(written, reward, {}, tools::weights::first);
+  const auto last = tools::answers_of_evaluation_set(written, reward);
+  REQUIRE(first);
+  REQUIRE(last);
+  CHECK(first->front().speedup == 1.2);
+  CHECK(last->front().speedup == 2.5);
+}
+
 TEST_CASE("prompts are given to tasks in turn") {
   const auto asked = tools::prompts_of_tasks({"a", "b", "c"}, 7);
   CHECK(asked.at("a") == 3);

@@ -199,3 +199,34 @@ TEST_CASE("arms without a right answer have no speed-up, and no ratio over them 
   CHECK_FALSE(contains(tools::sentence_of(table.differences[0]), "ratio"));
   CHECK_FALSE(contains(tools::to_text(table), "nan"));
 }
+
+TEST_CASE("what an arm's own run brought is told apart from what its prompts show") {
+  tools::ablation_arm plain = made_up_arm("+grpo", 0.5, 3);
+  tools::ablation_arm shown = made_up_arm("+contrastive:bucket", 1.0, 4);
+  const tools::ablation_arm before = made_up_arm("before", 0, 3);
+  for (std::size_t k = 0; k < 3; ++k) {
+    plain.seeds[k].before = before.seeds[k].answers;
+    // It was as good before it learnt.
+    shown.seeds[k].before = shown.seeds[k].answers;
+  }
+  const tools::ablation_table table =
+      tools::make_table({made_up_arm("stage1", 0, 5), plain, shown}, 1);
+  REQUIRE(table.gains.size() == 2);
+  CHECK(table.gains[0].second == "+grpo");
+  CHECK(table.gains[0].holds());
+  CHECK(table.gains[0].reward == doctest::Approx(0.35).epsilon(0.2));
+  // Better than +grpo, and yet nothing was learnt.
+  CHECK(table.differences.back().holds());
+  CHECK(table.gains[1].second == "+contrastive:bucket");
+  CHECK(table.gains[1].reward == 0);
+  CHECK_FALSE(table.gains[1].holds());
+  const std::string text = tools::to_text(table);
+  CHECK(contains(text, "+grpo against the weights it began with: mean reward"));
+  CHECK(tools::to_json(table)["gains"].size() == 2);
+}
+
+TEST_CASE("an arm that did not learn has no gain") {
+  CHECK(tools::make_table({made_up_arm("stage1", 0, 5)}, 1).gains.empty());
+  CHECK_FALSE(
+      contains(tools::to_text(tools::make_table({made_up_arm("stage1", 0, 5)}, 1)), "brought"));
+}

@@ -17,12 +17,14 @@ base::expected<std::vector<base::json>> held_out_items(const base::json& written
   return chosen;
 }
 
-base::expected<env::verdict> last_verdict(const base::json& item, const std::string& task) {
-  const base::json last = item.value("last", base::json());
-  if (!last.is_object())
-    return base::fail(base::errc::corrupt,
-                      "an evaluation set without the last weights' answer to {}", task);
-  return env::parse_verdict(base::dump(last.value("verdict", base::json())));
+base::expected<env::verdict> verdict_of(const base::json& item, const std::string& task,
+                                        weights of) {
+  const char* whose = of == weights::first ? "first" : "last";
+  const base::json answer = item.value(whose, base::json());
+  if (!answer.is_object())
+    return base::fail(base::errc::corrupt, "an evaluation set without the {} weights' answer to {}",
+                      whose, task);
+  return env::parse_verdict(base::dump(answer.value("verdict", base::json())));
 }
 
 held_out_answer answer_of(const env::verdict& value, const env::reward_function& reward,
@@ -38,7 +40,8 @@ held_out_answer answer_of(const env::verdict& value, const env::reward_function&
 }
 
 base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
-    const base::json& written, const env::reward_function& reward, const measured_again& again) {
+    const base::json& written, const env::reward_function& reward, const measured_again& again,
+    weights of) {
   QUERN_TRY(const std::vector<base::json> items, held_out_items(written));
   std::vector<held_out_answer> answers;
   std::map<std::string, std::int64_t> of_task;
@@ -46,8 +49,8 @@ base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
     QUERN_TRY(const bool swapped, base::get<bool>(item, "swapped"));
     if (swapped) continue;
     QUERN_TRY(const std::string task, base::get<std::string>(item, "task"));
-    QUERN_TRY(const env::verdict value, last_verdict(item, task));
-    answers.push_back(answer_of(again.of(value), reward, of_task[task]++));
+    QUERN_TRY(const env::verdict value, verdict_of(item, task, of));
+    answers.push_back(answer_of(again.of(task, value), reward, of_task[task]++));
     answers.back().task = task;
   }
   if (answers.empty())
@@ -69,8 +72,9 @@ base::expected<std::vector<shown_answer>> shown_answers_of_evaluation_set(
     if (!shown.is_array() || shown.empty() || best == 0) continue;
     QUERN_TRY(const bool swapped, base::get<bool>(item, "swapped"));
     QUERN_TRY(const std::string task, base::get<std::string>(item, "task"));
-    QUERN_TRY(const env::verdict value, last_verdict(item, task));
-    shown_answer made{swapped, answer_of(again.of(value), reward, of_task[{task, swapped}]++), {}};
+    QUERN_TRY(const env::verdict value, verdict_of(item, task));
+    shown_answer made{
+        swapped, answer_of(again.of(task, value), reward, of_task[{task, swapped}]++), {}};
     made.answer.task = task;
     made.use.right = value.kind == env::verdict_kind::ok;
     made.use.speedup_e2 = value.speedup_e2.value_or(0);

@@ -31,15 +31,19 @@ held_out_answer answer_of(const env::verdict& value, const env::reward_function&
 /// The held-out items of an evaluation_set.json. Errors: corrupt.
 base::expected<std::vector<base::json>> held_out_items(const base::json& written);
 
-/// What the last weights' answer of such an item was found to be. Errors: corrupt.
-base::expected<env::verdict> last_verdict(const base::json& item, const std::string& task);
+/// Whose answer: the weights that a run began with, or its last ones.
+enum class weights { first, last };
 
-/// The last weights' answers to held-out prompts in an evaluation_set.json; those of its control
-/// (`swapped`) are left out. What `again` has counts in place of what was measured in the run.
-/// Errors: corrupt; not_found where there is none.
+/// What an answer of such an item was found to be. Errors: corrupt.
+base::expected<env::verdict> verdict_of(const base::json& item, const std::string& task,
+                                        weights of = weights::last);
+
+/// Answers to held-out prompts in an evaluation_set.json; those of its control (`swapped`) are left
+/// out. What `again` has counts in place of what was measured in the run. Errors: corrupt;
+/// not_found where there is none.
 base::expected<std::vector<held_out_answer>> answers_of_evaluation_set(
-    const base::json& written, const env::reward_function& reward,
-    const measured_again& again = {});
+    const base::json& written, const env::reward_function& reward, const measured_again& again = {},
+    weights of = weights::last);
 
 /// An answer to a held-out prompt that showed two kernels.
 struct shown_answer {

@@ -1,4 +1,5 @@
-// Answers of an ablation that were measured once more, over another baseline than their runs had.
+// Right answers of an ablation that were measured once more, over another baseline than their runs
+// had.
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@ namespace quern::tools {
 
 /// A right answer of an arm.
 struct right_answer {
-  std::string task;    ///< its name, without the hash
+  std::string task;    ///< id, with the hash of its content
   std::string hash;    ///< env::verdict::source
   std::string source;  ///< the kernel's text
 };
@@ -29,22 +30,27 @@ base::expected<std::vector<right_answer>> right_answers_of_evaluation_set(
 /// told apart by noise.
 class measured_again {
  public:
-  /// `task` is a name, `hash` that of the verdict in the run.
-  void add(std::string_view task, std::string_view hash, env::verdict value);
+  measured_again() = default;
+  /// Over `baseline`, of which nothing is known yet.
+  explicit measured_again(std::string baseline) : baseline_(std::move(baseline)) {}
 
-  /// What counts in place of `value`: itself where it is not `ok`, since a failure has no speed to
-  /// measure, and where nothing was measured again. Such a speed-up is over another baseline, so
-  /// that a reward which names its baseline gives none.
-  [[nodiscard]] env::verdict of(const env::verdict& value) const;
+  /// Empty: nothing was measured again, and each verdict of a run counts.
+  [[nodiscard]] const std::string& baseline() const { return baseline_; }
+
+  /// `value` is what a kernel of task `value.task` was found to be. The first one counts.
+  void add(env::verdict value);
+
+  /// What counts in place of `value`, an answer to the task with this id. A failure stays one: it
+  /// has no speed to measure. A right answer that has no second verdict `ok` is `noisy`, which is
+  /// not judged: its speed over the baseline is not known.
+  [[nodiscard]] env::verdict of(const std::string& task, const env::verdict& value) const;
 
  private:
+  std::string baseline_;
   std::map<std::pair<std::string, std::string>, env::verdict> known_;
 };
 
 /// The reward `name` over `baseline`: "speedup_capped/1@eager". Empty: over that of the task.
 std::string reward_over(std::string_view name, std::string_view baseline);
-
-/// "softmax_rows" of "softmax_rows@0c…".
-std::string name_of_task(std::string_view id);
 
 }  // namespace quern::tools

@@ -139,6 +139,18 @@ const ablation_arm* arm_called(const std::vector<ablation_arm>& arms, std::strin
   return found == arms.end() ? nullptr : &*found;
 }
 
+/// The arm with the answers of the weights that its runs began with; no seeds where none has them.
+ablation_arm before_learning(const ablation_arm& arm) {
+  ablation_arm made{"the weights it began with", {}};
+  for (const arm_result& result : arm.seeds)
+    if (!result.before.empty()) {
+      made.seeds.emplace_back();
+      made.seeds.back().seed = result.seed;
+      made.seeds.back().answers = result.before;
+    }
+  return made;
+}
+
 }  // namespace
 
 arm_row row_of(const ablation_arm& arm, std::uint64_t seed) {
@@ -220,6 +232,8 @@ ablation_table make_table(const std::vector<ablation_arm>& arms, std::uint64_t s
     const bool contrastive = arms[k].name.starts_with("+contrastive:");
     if (contrastive && plain != nullptr && (k == 0 || &arms[k - 1] != plain))
       table.differences.push_back(difference_of(*plain, arms[k], seed));
+    const ablation_arm before = before_learning(arms[k]);
+    if (!before.seeds.empty()) table.gains.push_back(difference_of(before, arms[k], seed));
   }
   return table;
 }

@@ -23,6 +23,9 @@ struct arm_result {
   double seconds = 0;                    ///< of its own run, evaluation set included
   double shared_seconds = 0;             ///< of the stages before it
   std::vector<shown_answer> shown = {};  ///< to prompts that showed kernels, with the control's
+  /// The same prompts, answered by the weights that its own run began with; empty where it did not
+  /// learn.
+  std::vector<held_out_answer> before = {};
 };
 
 struct ablation_arm {
@@ -63,6 +66,7 @@ struct arm_difference {
 struct ablation_table {
   std::vector<arm_row> rows;
   std::vector<arm_difference> differences;
+  std::vector<arm_difference> gains;  ///< what each arm's own run brought on its own prompts
 };
 
 /// `seed` addresses the bootstrap.
@@ -71,7 +75,8 @@ arm_difference difference_of(const ablation_arm& first, const ablation_arm& seco
                              std::uint64_t seed);
 
 /// Rows in the order of the arms. Differences of each arm from the one before it, and of each
-/// contrastive arm from +grpo.
+/// contrastive arm from +grpo. Gains of the arms that learnt: a contrastive arm that answers better
+/// than +grpo may have done so before it learnt, by what its prompts show.
 ablation_table make_table(const std::vector<ablation_arm>& arms, std::uint64_t seed);
 
 /// "+grpo over stage1+2: mean reward 0.60 after 0.50, ... It holds: ...".

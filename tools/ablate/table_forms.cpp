@@ -109,6 +109,9 @@ std::string to_text(const ablation_table& table) {
   if (!table.differences.empty()) text += "\n";
   for (const arm_difference& one : table.differences)
     text += sentence_of(one) + "\n";
+  if (!table.gains.empty()) text += "\nwhat an arm's own run brought, on its own prompts\n";
+  for (const arm_difference& one : table.gains)
+    text += sentence_of(one) + "\n";
   return text;
 }
 
@@ -133,13 +136,18 @@ base::ordered_json to_json(const arm_difference& one) {
 }
 
 base::ordered_json to_json(const ablation_table& table) {
-  base::ordered_json rows = base::ordered_json::array(), differences = base::ordered_json::array();
+  base::ordered_json rows = base::ordered_json::array(), differences = base::ordered_json::array(),
+                     gains = base::ordered_json::array();
   for (const arm_row& row : table.rows)
     rows.push_back(row_json(row));
   for (const arm_difference& one : table.differences)
     differences.push_back(to_json(one));
-  return {
-      {"quern_ablation", 1}, {"arms", std::move(rows)}, {"differences", std::move(differences)}};
+  for (const arm_difference& one : table.gains)
+    gains.push_back(to_json(one));
+  return {{"quern_ablation", 1},
+          {"arms", std::move(rows)},
+          {"differences", std::move(differences)},
+          {"gains", std::move(gains)}};
 }
 
 }  // namespace quern::tools

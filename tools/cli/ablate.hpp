@@ -23,16 +23,17 @@ base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>
                         const std::filesystem::path& out);
 
 /// Makes the runs that are left, one after the other; how the last one ended, as an exit_code.
-/// `paused` where somebody asked for an end before all were complete.
+/// `paused` where somebody asked for an end before all were complete, or after the last one where
+/// `more_follows`.
 int make_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
-              const std::filesystem::path& out);
+              const std::filesystem::path& out, bool more_follows);
 
 /// The same side by side, each at a place of its own, by `quern train` and `quern resume` of this
 /// build; what they say is in OUT/ARM/seed-N.log. Where one fails, those that do not need it are
 /// made all the same, and the code is `failed`.
 int make_runs_side_by_side(const ablation_plan& plan, const std::vector<plan_state>& states,
                            const std::filesystem::path& out,
-                           const std::vector<ablation_place>& places);
+                           const std::vector<ablation_place>& places, bool more_follows);
 
 /// What is on the disk of one run of the plan. Errors: of check_same_run; a configuration that
 /// cannot be read.
@@ -47,21 +48,15 @@ base::expected<actors::run_config> beginning_of_run(const ablation_plan& plan, s
 /// The evaluation_set.json of a run. Errors: of the file; corrupt.
 base::expected<base::json> evaluation_set_of(const std::filesystem::path& folder);
 
-/// Answers over another baseline than their runs had; without a name, over that of the runs.
-struct measured_over {
-  std::string baseline;
-  measured_again again;
-};
-
 /// The arms of a plan, each with the seeds whose runs are complete; an arm without any is left out,
 /// and so is `evolve` where answers were measured again. Errors: of their files.
 base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
                                                     const std::vector<plan_state>& states,
                                                     const std::filesystem::path& out,
-                                                    const measured_over& over = {});
+                                                    const measured_again& again = {});
 
 /// Writes the tasks that all arms hold out, as a suite that a search takes; nothing where it is
-/// there.
+/// there. They are drawn from the grammar.
 base::status write_held_out_suite(const actors::run_config& drawing,
                                   const std::filesystem::path& folder);
 

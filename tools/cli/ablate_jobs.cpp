@@ -85,13 +85,14 @@ struct ablation_job {
 class side_by_side {
  public:
   side_by_side(const ablation_plan& plan, const std::vector<plan_state>& states, fs::path out,
-               const std::vector<ablation_place>& places)
+               const std::vector<ablation_place>& places, bool more_follows)
       : plan_(plan),
         states_(states),
         out_(std::move(out)),
         places_(places),
         schedule_(plan, states),
-        taken_(places.size(), false) {}
+        taken_(places.size(), false),
+        more_follows_(more_follows) {}
 
   /// Until nothing is under way and nothing can begin; the code of the command.
   int make() {
@@ -108,7 +109,7 @@ class side_by_side {
            failed_, schedule_.left());
       return failed;
     }
-    if (schedule_.left() == 0) return done;
+    if (schedule_.left() == 0 && !(asked_ && more_follows_)) return done;
     tell(stderr, "{} runs are left: the same quern ablate command goes on\n", schedule_.left());
     return paused;
   }
@@ -184,6 +185,7 @@ class side_by_side {
   base::pause_signals signals_;
   base::steady_clock clock_;
   std::vector<bool> taken_;
+  const bool more_follows_;
   std::vector<ablation_job> jobs_;
   std::size_t failed_ = 0;
   bool asked_ = false;
@@ -192,8 +194,9 @@ class side_by_side {
 }  // namespace
 
 int make_runs_side_by_side(const ablation_plan& plan, const std::vector<plan_state>& states,
-                           const fs::path& out, const std::vector<ablation_place>& places) {
-  return side_by_side(plan, states, out, places).make();
+                           const fs::path& out, const std::vector<ablation_place>& places,
+                           bool more_follows) {
+  return side_by_side(plan, states, out, places, more_follows).make();
 }
 
 }  // namespace quern::tools

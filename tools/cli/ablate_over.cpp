@@ -4,15 +4,19 @@
 #include <csignal>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "actors/config/config_file.hpp"
 #include "actors/config/device_class.hpp"
+#include "actors/orchestrator/task_book.hpp"
 #include "base/file.hpp"
 #include "base/pause_signals.hpp"
 #include "base/program.hpp"
 #include "base/subprocess.hpp"
+#include "base/text.hpp"
+#include "env/task/task.hpp"
 #include "storage/jsonl.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/cli/command.hpp"
@@ -25,13 +29,14 @@ namespace fs = std::filesystem;
 
 constexpr int look_at_bench_every_ms = 100;
 
-fs::path over_folder(const fs::path& out, const std::string& baseline) {
-  return out / ("over_" + baseline);
-}
-
-fs::path results_over(const fs::path& out, const std::string& baseline) {
-  return over_folder(out, baseline) / "results.jsonl";
-}
+/// The files of one baseline.
+struct over_files {
+  over_files(const fs::path& out, const std::string& baseline)
+      : folder(fs::absolute(out / ("over_" + baseline))) {}
+  fs::path folder;
+  fs::path tasks = folder / "tasks", answers = folder / "answers.jsonl",
+           results = folder / "results.jsonl", log = folder / "log";
+};
 
 /// The configuration that held-out tasks are drawn and measured by: that of any arm.
 base::expected<const actors::run_config*> config_of_arms(const ablation_plan& plan) {
@@ -44,11 +49,28 @@ base::expected<const actors::run_config*> config_of_arms(const ablation_plan& pl
   return &arm->config;
 }
 
-/// Lines for `quern bench`: each right kernel of a task once.
-base::expected<std::string> candidates_of(const ablation_plan& plan,
-                                          const std::vector<plan_state>& states,
-                                          const fs::path& out) {
-  std::map<std::pair<std::string, std::string>, std::string> kernels;
+/// Kernels by name of the task and hash.
+using kernel_texts = std::map<std::pair<std::string, std::string>, std::string>;
+
+/// The texts that earlier calls gave to quern bench, which takes no other text for their ids.
+base::expected<kernel_texts> earlier_kernels(const fs::path& file) {
+  kernel_texts kernels;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return kernels;
+  QUERN_CHECK(storage::read_jsonl(file, [&](const base::json& line) -> base::status {
+    QUERN_TRY(std::string task, base::get<std::string>(line, "task"));
+    QUERN_TRY(std::string id, base::get<std::string>(line, "id"));
+    QUERN_TRY(std::string source, base::get<std::string>(line, "source"));
+    kernels.try_emplace({std::move(task), std::move(id)}, std::move(source));
+    return {};
+  }));
+  return kernels;
+}
+
+/// Adds the right kernels of all complete runs, of which each is to be of one of `tasks`, by id.
+base::status add_right_kernels(const ablation_plan& plan, const std::vector<plan_state>& states,
+                               const fs::path& out, const std::set<std::string>& tasks,
+                               kernel_texts& kernels) {
   for (std::size_t k = 0; k < plan.runs.size(); ++k) {
     const planned_run& run = plan.runs[k];
     if (run.arm.empty() || run.arm == "evolve" || states[k] != plan_state::complete) continue;
@@ -56,9 +78,20 @@ base::expected<std::string> candidates_of(const ablation_plan& plan,
     if (!written) return base::in_context(run.name, written.error());
     auto answers = right_answers_of_evaluation_set(*written);
     if (!answers) return base::in_context(run.name, answers.error());
-    for (right_answer& one : *answers)
-      kernels.try_emplace({one.task, one.hash}, std::move(one.source));
+    for (right_answer& one : *answers) {
+      if (!tasks.contains(one.task))
+        return base::fail(base::errc::invalid_argument,
+                          "--over: {} has answers to task {}, and this build makes another one of "
+                          "that name, or none: measure with the build that made the runs",
+                          run.name, one.task);
+      kernels.try_emplace({std::string(env::task_name_of(one.task)), one.hash},
+                          std::move(one.source));
+    }
   }
+  return {};
+}
+
+std::string lines_of(const kernel_texts& kernels) {
   std::string lines;
   for (const auto& [key, source] : kernels)
     lines +=
@@ -66,35 +99,72 @@ base::expected<std::string> candidates_of(const ablation_plan& plan,
   return lines;
 }
 
+/// It measures as `quern bench` does, for longer than a run.
 base::expected<std::vector<std::string>> bench_command(const actors::run_config& config,
-                                                       const fs::path& out,
-                                                       const std::string& baseline) {
+                                                       const over_files& files,
+                                                       const std::string& baseline,
+                                                       const std::string& gpus) {
   QUERN_TRY(const fs::path program, base::sibling_program("quern"));
   std::vector<std::string> argv = {program.string(),
                                    "bench",
-                                   held_out_suite_of(out).string(),
+                                   files.tasks.string(),
                                    "--candidates",
-                                   (over_folder(out, baseline) / "answers.jsonl").string(),
+                                   files.answers.string(),
                                    "--out",
-                                   results_over(out, baseline).string(),
+                                   files.results.string(),
                                    "--baseline",
                                    baseline,
                                    "--protocol",
-                                   config.env.protocol,
-                                   "--budget-s",
-                                   fmt::format("{}", config.env.time_budget_s)};
+                                   config.env.protocol};
   if (config.env.sandbox == "best_effort") argv.emplace_back("--best-effort");
-  if (actors::on_gpus(config)) {
-    argv.emplace_back("--gpus");
-    argv.push_back(config.env.gpus);
-  }
+  if (actors::on_gpus(config)) argv.insert(argv.end(), {"--gpus", gpus});
   return argv;
+}
+
+/// The last line that quern bench said, for whoever has to do something about it.
+std::string last_words(const fs::path& log) {
+  const std::string said = base::read_file(log).value_or("");
+  std::string_view text = base::trim(said);
+  const std::size_t end = text.rfind('\n');
+  if (end != std::string_view::npos) text.remove_prefix(end + 1);
+  return std::string(text);
+}
+
+/// Until it ends; an exit_code.
+int wait_for_bench(base::subprocess& bench, base::pause_signals& signals, const over_files& files) {
+  for (bool asked = false;;) {
+    if (const auto end = bench.poll()) {
+      if (end->signal == 0 && end->code == done) return done;
+      // One that is asked before it is ready ends by the signal.
+      if (asked) return paused;
+      tell(stderr,
+           "quern ablate: quern bench ended with {} and said: {}\n  say the same again to go on; "
+           "where it refuses what is there, move {} away, and all is measured anew\n",
+           base::describe(*end), last_words(files.log), files.folder.string());
+      return failed;
+    }
+    if (!signals.arrived(look_at_bench_every_ms)) continue;
+    if (!asked) bench.send_signal(SIGINT);
+    asked = true;
+  }
 }
 
 }  // namespace
 
 base::status check_over(const ablation_plan& plan, const std::string& baseline) {
+  const auto refuse = [](const std::string& why) {
+    return base::fail(base::errc::invalid_argument, "--over: {}", why);
+  };
   QUERN_TRY(const actors::run_config* of_arms, config_of_arms(plan));
+  if (baseline == "task")
+    return refuse("'task' stands for what the file of each task says: name that baseline");
+  if (of_arms->tasks.source != "generated")
+    return refuse(
+        fmt::format("tasks.source is '{}', and answers to generated tasks alone are measured "
+                    "again: leave --over out, and give RUN/kernels to quern bench --baseline {}",
+                    of_arms->tasks.source, baseline));
+  if (!of_arms->env.static_screen)
+    return refuse("env.static_screen is false, and quern bench screens each kernel: set it");
   actors::run_config config = *of_arms;
   config.env.baseline = baseline;
   config.algorithm.reward = reward_over(plan.reward, "");
@@ -106,45 +176,46 @@ base::status check_over(const ablation_plan& plan, const std::string& baseline) 
 }
 
 base::expected<int> measure_over(const ablation_plan& plan, const std::vector<plan_state>& states,
-                                 const fs::path& out, const std::string& baseline) {
+                                 const fs::path& out, const std::string& baseline,
+                                 const std::string& gpus) {
+  const over_files files(out, baseline);
   QUERN_TRY(const actors::run_config* config, config_of_arms(plan));
-  QUERN_CHECK(write_held_out_suite(*config, held_out_suite_of(out)));
-  QUERN_TRY(const std::string candidates, candidates_of(plan, states, out));
-  const fs::path folder = over_folder(out, baseline);
-  if (candidates.empty())
+  QUERN_TRY(const actors::task_book book, actors::task_book::make(*config));
+  std::set<std::string> tasks;
+  for (const actors::book_task& task : book.tasks())
+    if (task.held_out) tasks.insert(task.id);
+  QUERN_TRY(kernel_texts kernels, earlier_kernels(files.answers));
+  QUERN_CHECK(add_right_kernels(plan, states, out, tasks, kernels));
+  if (kernels.empty())
     return base::fail(base::errc::not_found,
                       "--over: no complete run in {} has a right answer to measure again",
                       out.string());
-  QUERN_CHECK(base::make_folders(folder));
-  QUERN_CHECK(base::write_file_atomic(folder / "answers.jsonl", candidates));
-  tell(stderr, "measuring {} kernels over {}: {}\n",
-       std::count(candidates.begin(), candidates.end(), '\n'), baseline, (folder / "log").string());
+  // Those of this build: an earlier one may have left others.
+  std::error_code ignored;
+  fs::remove_all(files.tasks, ignored);
+  QUERN_CHECK(write_held_out_suite(*config, files.tasks));
+  QUERN_CHECK(base::write_file_atomic(files.answers, lines_of(kernels)));
+  tell(stderr, "measuring {} kernels over {}: {}\n", kernels.size(), baseline, files.log.string());
   base::pause_signals signals;
   base::subprocess_spec spec;
-  QUERN_TRY(spec.argv, bench_command(*config, out, baseline));
-  spec.log = folder / "log";
+  QUERN_TRY(spec.argv, bench_command(*config, files, baseline, gpus));
+  spec.log = files.log;
+  fs::remove(files.log, ignored);
   QUERN_TRY(base::subprocess bench, base::subprocess::start(spec));
-  while (true) {
-    if (const auto end = bench.poll()) return end->signal == 0 ? end->code : int{failed};
-    if (signals.arrived(look_at_bench_every_ms)) bench.send_signal(SIGINT);
-  }
+  return wait_for_bench(bench, signals, files);
 }
 
-base::expected<measured_over> read_measured_over(const fs::path& out, const std::string& baseline) {
-  const fs::path file = results_over(out, baseline);
-  measured_over made{baseline, {}};
+base::expected<measured_again> read_measured_over(const fs::path& out,
+                                                  const std::string& baseline) {
+  measured_again made(baseline);
   bool header = true;
-  QUERN_CHECK(storage::read_jsonl(file, [&](const base::json& value) -> base::status {
-    if (header) {
-      header = false;
-      QUERN_TRY(const bench_header unused, header_from_json(value));
-      static_cast<void>(unused);
-      return {};
-    }
-    QUERN_TRY(bench_result one, result_from_json(value));
-    made.again.add(one.task, one.candidate, std::move(one.verdict));
-    return {};
-  }));
+  QUERN_CHECK(storage::read_jsonl(over_files(out, baseline).results,
+                                  [&](const base::json& value) -> base::status {
+                                    if (std::exchange(header, false)) return {};
+                                    QUERN_TRY(bench_result one, result_from_json(value));
+                                    made.add(std::move(one.verdict));
+                                    return {};
+                                  }));
   return made;
 }
 

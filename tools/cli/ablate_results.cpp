@@ -37,10 +37,12 @@ base::expected<std::int64_t> evaluations_of(const planned_run& run, const fs::pa
 
 /// Answers to the held-out prompts, and those to prompts that showed kernels.
 base::status add_evaluation_set_answers(const fs::path& folder, const env::reward_function& reward,
-                                        const measured_again& again, arm_result& to) {
+                                        const measured_again& again, bool learnt, arm_result& to) {
   QUERN_TRY(const base::json written, evaluation_set_of(folder));
   QUERN_TRY(to.answers, answers_of_evaluation_set(written, reward, again));
   QUERN_TRY(to.shown, shown_answers_of_evaluation_set(written, reward, again));
+  if (!learnt) return {};
+  QUERN_TRY(to.before, answers_of_evaluation_set(written, reward, again, weights::first));
   return {};
 }
 
@@ -67,7 +69,7 @@ base::expected<std::vector<held_out_answer>> search_answers(const planned_run& r
 base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t number,
                                        const fs::path& out,
                                        const std::map<std::string, double>& seconds,
-                                       const measured_over& over) {
+                                       const measured_again& again) {
   const planned_run& run = plan.runs[number];
   const fs::path folder = out / run.name;
   const auto took = [&](const std::string& name) {
@@ -76,13 +78,15 @@ base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t nu
   };
   arm_result made;
   made.seed = run.seed;
-  QUERN_TRY(const auto reward,
-            env::find_reward(over.baseline.empty() ? plan.reward
-                                                   : reward_over(plan.reward, over.baseline)));
+  const std::string by =
+      again.baseline().empty() ? plan.reward : reward_over(plan.reward, again.baseline());
+  QUERN_TRY(const auto reward, env::find_reward(by));
   if (run.arm == "evolve") {
     QUERN_TRY(made.answers, search_answers(run, folder, reward));
   } else {
-    if (auto read = add_evaluation_set_answers(folder, reward, over.again, made); !read)
+    // An arm that is given no evaluations does not learn.
+    const bool learnt = run.evaluations > 0 && again.baseline().empty();
+    if (auto read = add_evaluation_set_answers(folder, reward, again, learnt, made); !read)
       return base::in_context(run.name, read.error());
   }
   QUERN_TRY(made.evaluations, evaluations_of(run, folder));
@@ -106,16 +110,16 @@ base::expected<base::json> evaluation_set_of(const fs::path& folder) {
 base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
                                                     const std::vector<plan_state>& states,
                                                     const fs::path& out,
-                                                    const measured_over& over) {
+                                                    const measured_again& again) {
   QUERN_TRY(const auto seconds, read_seconds(out));
   std::vector<ablation_arm> arms;
   for (const std::string& name : plan.arms) {
-    if (!over.baseline.empty() && name == "evolve") continue;
+    if (!again.baseline().empty() && name == "evolve") continue;
     ablation_arm arm{name, {}};
     for (const std::int64_t seed : plan.seeds) {
       const std::size_t number = plan.run_of(name, seed);
       if (states[number] != plan_state::complete) continue;
-      QUERN_TRY(auto result, read_result(plan, number, out, seconds, over));
+      QUERN_TRY(auto result, read_result(plan, number, out, seconds, again));
       arm.seeds.push_back(std::move(result));
     }
     if (!arm.seeds.empty()) arms.push_back(std::move(arm));

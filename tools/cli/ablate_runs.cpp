@@ -117,8 +117,8 @@ base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>
   return {};
 }
 
-int make_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
-              const fs::path& out) {
+int make_runs(const ablation_plan& plan, const std::vector<plan_state>& states, const fs::path& out,
+              bool more_follows) {
   // A signal between two runs waits until one of them, or this, looks.
   base::pause_signals signals;
   const base::steady_clock clock;
@@ -141,7 +141,8 @@ int make_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
     if (!state) return report("ablate", state.error());
     if (*state != plan_state::complete) return tell_ended(folder, left->size() - at);
     const bool asked = end.asked || signals.arrived(0);
-    if (asked && at + 1 < left->size()) return tell_ended(folder, left->size() - at - 1);
+    const std::size_t to_come = left->size() - at - 1;
+    if (asked && (to_come > 0 || more_follows)) return tell_ended(folder, to_come);
   }
   return done;
 }

@@ -86,7 +86,7 @@ std::vector<std::string> missing_runs(const ablation_plan& plan,
 }
 
 /// The table of the runs that are complete, in files of its own for each baseline.
-base::status keep_table(const planned_ablation& of, const measured_over& over) {
+base::status keep_table(const planned_ablation& of, const measured_again& over) {
   QUERN_TRY(const auto states, look_at_runs(of.plan, of.out));
   QUERN_TRY(const auto arms, read_arms(of.plan, states, of.out, over));
   if (arms.empty())
@@ -102,15 +102,14 @@ base::status keep_table(const planned_ablation& of, const measured_over& over) {
   written["missing"] = missing;
   written["budget"] = of.plan.budget;
   written["seeds"] = of.plan.seeds;
-  written["reward"] = of.plan.reward;
-  const std::string ending = over.baseline.empty() ? "" : "_over_" + over.baseline;
-  if (!over.baseline.empty()) written["over"] = over.baseline;
+  const std::string& baseline = over.baseline();
+  written["reward"] = baseline.empty() ? of.plan.reward : reward_over(of.plan.reward, baseline);
+  if (!baseline.empty()) written["over"] = baseline;
+  const std::string ending = baseline.empty() ? "" : "_over_" + baseline;
+  const std::string by =
+      baseline.empty() ? "" : "; right answers were measured again, over " + baseline;
   const std::string text = fmt::format("seeds {}; {} evaluations of each arm's own{}\n\n",
-                                       fmt::join(of.plan.seeds, ", "), of.plan.budget,
-                                       over.baseline.empty() ? std::string()
-                                                             : "; right answers measured again "
-                                                               "over " +
-                                                                   over.baseline) +
+                                       fmt::join(of.plan.seeds, ", "), of.plan.budget, by) +
                            to_text(table) + to_text(exemplars) +
                            (missing.empty() ? std::string()
                                             : fmt::format("\nnot complete, and left out: {}\n",
@@ -122,25 +121,23 @@ base::status keep_table(const planned_ablation& of, const measured_over& over) {
   return {};
 }
 
-/// The table over the runs' own baseline, then that over another one where it was asked for.
-int keep_tables(const planned_ablation& of, const std::string& over) {
+/// The table over the runs' own baseline, then that over another one where it was asked for. That
+/// one is made where each right answer was measured: what is missing would count as wrong.
+int keep_tables(const planned_ablation& of, const ablate_arguments& a) {
   if (auto kept = keep_table(of, {}); !kept) return report("ablate", kept.error());
-  if (over.empty()) return done;
+  if (a.over.empty()) return done;
   const auto states = look_at_runs(of.plan, of.out);
   if (!states) return report("ablate", states.error());
-  const auto code = measure_over(of.plan, *states, of.out, over);
+  const std::string& gpus = a.gpus.empty() ? of.plan.runs.front().config.env.gpus : a.gpus;
+  const auto code = measure_over(of.plan, *states, of.out, a.over, gpus);
   if (!code) return report("ablate", code.error());
-  if (*code == paused) {
-    tell(stderr, "measuring over {} has stopped; the same command goes on\n", over);
-    return paused;
-  }
-  const auto measured = read_measured_over(of.out, over);
+  if (*code == paused)
+    tell(stderr, "measuring over {} has stopped; the same command goes on\n", a.over);
+  if (*code != done) return *code;
+  const auto measured = read_measured_over(of.out, a.over);
   if (!measured) return report("ablate", measured.error());
   const auto kept = keep_table(of, *measured);
-  if (!kept) return report("ablate", kept.error());
-  if (*code != done)
-    tell(stderr, "not all kernels have a verdict over {}; the same command tries again\n", over);
-  return *code;
+  return kept ? done : report("ablate", kept.error());
 }
 
 int ablate(const ablate_arguments& a) {
@@ -150,15 +147,17 @@ int ablate(const ablate_arguments& a) {
     if (auto can = check_over(planned->plan, a.over); !can) return report("ablate", can.error());
   const auto states = look_at_runs(planned->plan, planned->out);
   if (!states) return report("ablate", states.error());
-  if (a.so_far) return keep_tables(*planned, a.over);
+  if (a.so_far) return keep_tables(*planned, a);
   if (auto ready = check_runs(planned->plan, *states, planned->out); !ready)
     return report("ablate", ready.error());
   print_runs(*planned, *states);
   if (a.dry_run) return done;
-  const int code = planned->places.empty() ? make_runs(planned->plan, *states, planned->out)
-                                           : make_runs_side_by_side(planned->plan, *states,
-                                                                    planned->out, planned->places);
-  return code == done ? keep_tables(*planned, a.over) : code;
+  const bool more = !a.over.empty();
+  const int code =
+      planned->places.empty()
+          ? make_runs(planned->plan, *states, planned->out, more)
+          : make_runs_side_by_side(planned->plan, *states, planned->out, planned->places, more);
+  return code == done ? keep_tables(*planned, a) : code;
 }
 
 }  // namespace

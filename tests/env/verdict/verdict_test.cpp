@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "env/verdict/finding.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -272,4 +273,12 @@ TEST_CASE("what a speed-up is over survives, and is absent where nothing was mea
   v.baseline = env::baseline_report{"graph", "ATen, TF32 off"};
   CHECK(env::verdict_from_json(env::to_json(v)).value() == v);
   CHECK(contains(error_with([](base::json& o) { o["baseline"] = "graph"; }), "'baseline'"));
+}
+
+TEST_CASE("a finding without a time has found nothing wrong; any other but ok has") {
+  for (const auto kind : {env::verdict_kind::ok, env::verdict_kind::noisy})
+    CHECK(env::finding{kind, "", "", std::nullopt}.right());
+  for (const auto kind : {env::verdict_kind::wrong_value, env::verdict_kind::hack,
+                          env::verdict_kind::infra_error, env::verdict_kind::timeout})
+    CHECK_FALSE(env::finding{kind, "", "", std::nullopt}.right());
 }
