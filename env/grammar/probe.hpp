@@ -37,7 +37,8 @@ class composition_probe {
 
   /// Of input x: the timed distribution (normal) and four hidden ones, those on which single
   /// precision is exact enough for one tolerance: on short rows, and where the composition adds up
-  /// rows on long ones. Where fewer than four are, others fill up, and the tolerance grows.
+  /// rows on long ones. Where fewer than four are, others fill up, and the tolerance grows, at most
+  /// to a hundredth of the output's size.
   [[nodiscard]] const std::vector<distribution>& distributions() const { return distributions_; }
 
   /// The same number of distributions for w and t, milder, so that products stay moderate.
@@ -70,6 +71,7 @@ class composition_probe {
   };
   [[nodiscard]] sample make_sample(std::pair<std::int64_t, std::int64_t> sizes, distribution of_x,
                                    std::size_t round, std::uint64_t seed) const;
+
   /// The atol that leaves a float kernel which sums in order `room` times its error on long rows,
   /// over several contents; 0 where the composition adds up no row.
   [[nodiscard]] double long_row_atol(distribution of_x, std::size_t round, double room) const;

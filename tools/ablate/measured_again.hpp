@@ -16,9 +16,9 @@ namespace quern::tools {
 
 /// A right answer of an arm.
 struct right_answer {
-  std::string task;    ///< id, with the hash of its content
-  std::string hash;    ///< env::verdict::source
-  std::string source;  ///< the kernel's text
+  std::string task;    ///< Id, with the hash of its content.
+  std::string hash;    ///< As env::verdict::source.
+  std::string source;  ///< The kernel's text.
 };
 
 /// The right answers of the last weights to held-out prompts in an evaluation_set.json, those of
@@ -27,7 +27,7 @@ base::expected<std::vector<right_answer>> right_answers_of_evaluation_set(
     const base::json& written);
 
 /// The same kernel of a task has one speed, whoever wrote it. So arms that answer alike are not
-/// told apart by noise.
+/// told apart by noise. Not thread-safe while it is filled.
 class measured_again {
  public:
   measured_again() = default;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "actors/orchestrator/task_book.hpp"
 #include "base/status.hpp"
 #include "tools/ablate/places.hpp"
 #include "tools/ablate/plan.hpp"
@@ -55,9 +56,8 @@ base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
                                                     const std::filesystem::path& out,
                                                     const measured_again& again = {});
 
-/// Writes the tasks that all arms hold out, as a suite that a search takes; nothing where it is
-/// there. They are drawn from the grammar.
-base::status write_held_out_suite(const actors::run_config& drawing,
+/// Writes the held-out ones of `tasks` as a suite that a search takes; nothing where it is there.
+base::status write_held_out_suite(const actors::task_book& tasks,
                                   const std::filesystem::path& folder);
 
 /// The folder of the tasks that arm evolve searches.

@@ -193,7 +193,7 @@ base::expected<int> measure_over(const ablation_plan& plan, const std::vector<pl
   // Those of this build: an earlier one may have left others.
   std::error_code ignored;
   fs::remove_all(files.tasks, ignored);
-  QUERN_CHECK(write_held_out_suite(*config, files.tasks));
+  QUERN_CHECK(write_held_out_suite(book, files.tasks));
   QUERN_CHECK(base::write_file_atomic(files.answers, lines_of(kernels)));
   tell(stderr, "measuring {} kernels over {}: {}\n", kernels.size(), baseline, files.log.string());
   base::pause_signals signals;

@@ -10,13 +10,13 @@
 
 namespace quern::tools {
 
-/// Whether the arms' lane and tasks have `baseline`, by name. Errors: invalid_argument, with what
-/// to say.
+/// Whether the arms' lane and tasks have `baseline`, by name. Errors: invalid_argument.
 base::status check_over(const ablation_plan& plan, const std::string& baseline);
 
 /// Measures the right answers of all complete runs by `quern bench` of this build, each kernel of a
-/// task once, on `gpus` where the lane judges on some; verdicts that are there stay. An exit_code:
-/// `done` where each has a verdict, `paused` where somebody asked for an end. Blocks until then.
+/// task once. Where the lane judges on GPUs, it does so on `gpus`. Verdicts that are there stay.
+/// Blocks until its end; from the main thread, whose signals it takes. Returns an exit_code: `done`
+/// where each has a verdict, `paused` where somebody asked for an end, else `failed`.
 /// OUT/over_BASELINE has tasks, kernels, verdicts and what was said. Errors: invalid_argument where
 /// the answers are to other tasks than this build makes; of files.
 base::expected<int> measure_over(const ablation_plan& plan, const std::vector<plan_state>& states,

@@ -43,12 +43,9 @@ fs::path held_out_suite_of(const fs::path& out) {
   return fs::absolute(out / "held_out_tasks");
 }
 
-base::status write_held_out_suite(const actors::run_config& from, const fs::path& folder) {
+base::status write_held_out_suite(const actors::task_book& tasks, const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder / "suite.yaml", ignored)) return {};
-  actors::run_config drawing = from;
-  drawing.tasks.source = "generated";
-  QUERN_TRY(const actors::task_book tasks, actors::task_book::make(drawing));
   QUERN_CHECK(base::make_folders(folder));
   for (const actors::book_task& task : tasks.tasks()) {
     if (!task.held_out) continue;
@@ -77,7 +74,12 @@ base::expected<actors::run_config> beginning_of_run(const ablation_plan& plan, s
     QUERN_TRY(const fs::path model, actors::last_model(out / plan.runs[*run.begins_with].name));
     config.policy.model = fs::absolute(model).string();
   }
-  if (run.arm == "evolve") QUERN_CHECK(write_held_out_suite(config, config.tasks.suite));
+  if (run.arm == "evolve") {
+    actors::run_config drawing = config;
+    drawing.tasks.source = "generated";
+    QUERN_TRY(const actors::task_book tasks, actors::task_book::make(drawing));
+    QUERN_CHECK(write_held_out_suite(tasks, config.tasks.suite));
+  }
   return config;
 }
 

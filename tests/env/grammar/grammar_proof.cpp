@@ -2,6 +2,8 @@
 // and says which intentions were wrong; with --time also how far the correct ones are apart in
 // speed.
 //   grammar_proof SEED FIRST COUNT [--time]
+//   grammar_proof SEED FIRST COUNT --long-rows LANE   how many of its tasks would call a float kernel
+//                                                     that sums in order wrong, on 40 contents each
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -13,12 +15,14 @@
 #include "base/random.hpp"
 #include "env/grammar/draw.hpp"
 #include "env/grammar/kernel_lab.hpp"
+#include "env/grammar/long_rows.hpp"
 #include "env/grammar/probe.hpp"
 #include "env/grammar/task_maker.hpp"
 #include "env/grammar/variants.hpp"
 #include "env/lanes/cpp/cpp_lane.hpp"
 #include "env/lanes/cpp/grammar/cpp_grammar.hpp"
 #include "env/lanes/cpp/grammar/render.hpp"
+#include "env/task/lane.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 
 namespace {
@@ -128,16 +132,39 @@ void print_quantiles(std::string_view name, std::vector<double> values) {
              name, at(0.05), at(0.25), at(0.5), at(0.75), at(0.95), mean);
 }
 
+int count_long_rows(std::uint64_t seed, std::uint64_t first, std::uint64_t count,
+                    const env::lane& lane) {
+  int beyond = 0;
+  for (std::uint64_t k = first; k < first + count; ++k) {
+    const env::composition what = env::draw_composition(seed, k, {});
+    const env::task of = env::make_task(what, {0, &lane}).value();
+    const double error = test::worst_long_row_error(what, of, 40);
+    if (error <= 1) continue;
+    ++beyond;
+    fmt::print("{}: {:.2f} tolerances\n", of.name, error);
+  }
+  fmt::print("{} of {} tasks of lane {} would call a right kernel wrong\n", beyond, count,
+             lane.name);
+  return beyond == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fmt::print("usage: grammar_proof SEED FIRST COUNT [--time]\n");
+    fmt::print("usage: grammar_proof SEED FIRST COUNT [--time | --long-rows LANE]\n");
     return 2;
   }
   const std::uint64_t seed = std::strtoull(argv[1], nullptr, 10);
   const std::uint64_t first = std::strtoull(argv[2], nullptr, 10);
   const std::uint64_t count = std::strtoull(argv[3], nullptr, 10);
+  if (argc > 5 && std::string_view(argv[4]) == "--long-rows") {
+    const env::lane* lane = env::find_lane(argv[5]);
+    if (lane != nullptr && lane->grammar != nullptr)
+      return count_long_rows(seed, first, count, *lane);
+    fmt::print("grammar_proof: '{}' is no lane with a grammar: say cpp or cuda\n", argv[5]);
+    return 2;
+  }
   const bool timed = argc > 4 && std::string_view(argv[4]) == "--time";
   totals sum;
   for (std::uint64_t k = first; k < first + count; ++k)
