@@ -123,11 +123,33 @@ base::expected<run_inputs> parse(const base::json& object) {
 
 std::optional<std::vector<known_task>> known_tasks(const run_config& config,
                                                    const task_book& tasks) {
-  if (config.tasks.source != "suite") return std::nullopt;
+  // Its corpus has them.
+  if (config.stage == "sft" && config.tasks.source != "suite") return std::nullopt;
   std::vector<known_task> known;
   for (const book_task& task : tasks.tasks())
     known.push_back({task.id, task.held_out});
   return known;
+}
+
+base::status other_tasks(const run_config& config, const fs::path& folder,
+                         const std::string& changes) {
+  if (config.tasks.source != "suite")
+    return fail(errc::invalid_argument,
+                "tasks.source is generated, and this build draws other tasks than those that {} "
+                "was begun with: {}; samples, kernels and the closing comparison are of these "
+                "tasks: go on with the build that is 'build' in {}, or begin a new run",
+                folder.string(), changes, storage::run_paths{folder}.meta().string());
+  // Where it is named, the tasks come from there.
+  const std::string of_tree =
+      config.tasks.kernelbench.empty()
+          ? ""
+          : fmt::format(" (tasks.kernelbench: {})", config.tasks.kernelbench);
+  return fail(errc::invalid_argument,
+              "tasks.suite is {}{}, whose tasks are not those that {} was begun with: {}; samples, "
+              "kernels and the closing comparison are of these tasks: put them back, or name a "
+              "copy that is as before as tasks.suite in {}; for other tasks begin a new run",
+              config.tasks.suite, of_tree, folder.string(), changes,
+              storage::run_paths{folder}.config().string());
 }
 
 /// As inputs_in; an error names the file.
@@ -212,18 +234,8 @@ base::status check_inputs(const run_config& config, const fs::path& folder,
                 "copy that is as before as policy.model in {}; for other weights begin a new run",
                 model.string(), folder.string(), say_all(changed.model, {}), file);
   }
-  // Where it is named, the tasks come from there.
-  const std::string of_tree =
-      config.tasks.kernelbench.empty()
-          ? ""
-          : fmt::format(" (tasks.kernelbench: {})", config.tasks.kernelbench);
   if (changed.tasks.any() || !changed.moved.empty())
-    return fail(
-        errc::invalid_argument,
-        "tasks.suite is {}{}, whose tasks are not those that {} was begun with: {}; samples, "
-        "kernels and the closing comparison are of these tasks: put them back, or name a "
-        "copy that is as before as tasks.suite in {}; for other tasks begin a new run",
-        config.tasks.suite, of_tree, folder.string(), say_all(changed.tasks, changed.moved), file);
+    return other_tasks(config, folder, say_all(changed.tasks, changed.moved));
   if (changed.recorded)
     return fail(errc::invalid_argument,
                 "policy.recorded: {} is not the file that {} was begun with: put it back; to play "

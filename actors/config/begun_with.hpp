@@ -27,10 +27,10 @@ struct known_task {
 };
 
 /// What the run does not use is absent: the model in stage sft, which begins with fresh weights;
-/// tasks that are generated; completions that are not recorded.
+/// tasks that are generated for a corpus; completions that are not recorded.
 struct run_inputs {
   std::optional<std::vector<policy::model_file>> model;  ///< of policy.model, by name
-  std::optional<std::vector<known_task>> tasks;          ///< of tasks.suite
+  std::optional<std::vector<known_task>> tasks;          ///< of tasks.suite, or drawn
   std::optional<base::hash128> recorded;                 ///< of policy.recorded
 };
 

@@ -21,14 +21,11 @@ class machine {
   void apply(const composition_step& step) {
     switch (class_of(step.kind)) {
       case step_class::scalar:
-        for (T& h : h_)
-          h = scalar(step, h);
+        scalar(step);
         break;
       case step_class::row:
-        for (std::size_t k = 0; k < h_.size(); ++k) {
-          const T w = static_cast<T>(inputs_.w[k % static_cast<std::size_t>(m_)]);
-          h_[k] = step.kind == step_kind::times_row ? h_[k] * w : h_[k] + w;
-        }
+        for (std::int64_t i = 0; i < n_; ++i)
+          with_row(step.kind, row(i));
         break;
       case step_class::tensor:
         for (std::size_t k = 0; k < h_.size(); ++k)
@@ -53,36 +50,42 @@ class machine {
     return std::exp(v);
   }
 
-  T scalar(const composition_step& step, T h) const {
+  /// The step is chosen once and not for each element: drawing tasks spends its time here.
+  void scalar(const composition_step& step) {
     const T c = static_cast<T>(step.constant);
     const T one = 1;
+    const auto each = [&](auto value) {
+      for (T& h : h_)
+        h = value(h);
+    };
     switch (step.kind) {
       case step_kind::relu:
-        return h > 0 ? h : 0;
+        return each([](T h) { return h > 0 ? h : 0; });
       case step_kind::clip:
-        return std::min(std::max(h, -one), one);
+        return each([&](T h) { return std::min(std::max(h, -one), one); });
       case step_kind::abs:
-        return std::fabs(h);
+        return each([](T h) { return std::fabs(h); });
       case step_kind::negate:
-        return -h;
+        return each([](T h) { return -h; });
       case step_kind::square:
-        return h * h;
+        return each([](T h) { return h * h; });
       case step_kind::root:
-        return std::sqrt(std::fabs(h) + one);
+        return each([&](T h) { return std::sqrt(std::fabs(h) + one); });
       case step_kind::softsign:
-        return h / (std::fabs(h) + one);
+        return each([&](T h) { return h / (std::fabs(h) + one); });
       case step_kind::sigmoid:
-        return one / (one + exponential(-h));
+        return each([&](T h) { return one / (one + exponential(-h)); });
       case step_kind::tanh:
-        return fast_ ? one - 2 / (one + exponential(2 * h)) : std::tanh(h);
+        return each(
+            [&](T h) { return fast_ ? one - 2 / (one + exponential(2 * h)) : std::tanh(h); });
       case step_kind::silu:
-        return h / (one + exponential(-h));
+        return each([&](T h) { return h / (one + exponential(-h)); });
       case step_kind::decay:
-        return exponential(-std::fabs(h));
+        return each([&](T h) { return exponential(-std::fabs(h)); });
       case step_kind::scale:
-        return h * c;
+        return each([&](T h) { return h * c; });
       default:
-        return h + c;
+        return each([&](T h) { return h + c; });
     }
   }
 
@@ -91,6 +94,13 @@ class machine {
     if (kind == step_kind::times_tensor) return h * t;
     if (kind == step_kind::plus_tensor) return h + t;
     return std::max(h, t);
+  }
+
+  void with_row(step_kind kind, T* h) const {
+    for (std::int64_t j = 0; j < m_; ++j) {
+      const T w = static_cast<T>(inputs_.w[static_cast<std::size_t>(j)]);
+      h[j] = kind == step_kind::times_row ? h[j] * w : h[j] + w;
+    }
   }
 
   T* row(std::int64_t i) { return h_.data() + i * m_; }

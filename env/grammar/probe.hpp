@@ -66,7 +66,7 @@ class composition_probe {
   struct sample {
     std::int64_t n = 0;
     std::int64_t m = 0;
-    std::vector<float> x, w, t;
+    std::span<const float> x, w, t;  ///< of the process
     std::vector<double> exact;
   };
   [[nodiscard]] sample make_sample(std::pair<std::int64_t, std::int64_t> sizes, distribution of_x,

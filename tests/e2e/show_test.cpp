@@ -197,7 +197,7 @@ TEST_CASE(
   };
   CHECK(contains(shell("show quick_one").output, "step 2: 2 samples"));
   CHECK_FALSE(contains(shell("show something").output, "did you mean"));
-  const finished data = shell("report quick_one --json");
+  const finished data = shell("report quick_one --json 2>log");
   CAPTURE(data.output);
   CHECK(data.code == 0);
   CHECK(data.output.starts_with("{"));

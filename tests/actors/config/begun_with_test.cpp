@@ -166,6 +166,29 @@ TEST_CASE("tasks that were changed are refused by name; a suite that was moved i
   CHECK_FALSE(check_tasks_begun_with(f.config, f.run(), begun, task_book::make(f.config).value()));
 }
 
+TEST_CASE("generated tasks that a build draws otherwise are refused by name") {
+  begun_run f;
+  f.config.tasks.source = "generated";
+  f.config.tasks.count = 3;
+  f.config.tasks.held_out_count = 2;
+  const base::json begun = f.meta();
+  CHECK(f.check(begun));
+  // A build with another grammar would make the same of the same keys as this one of another seed.
+  f.config.tasks.seed += 1;
+  const std::string name(env::task_name_of(inputs_in(begun).value()->tasks.value().front().id));
+  f.refused_with(
+      begun, {"this build draws other tasks", name, "missing", "are new", "go on with the build",
+              (f.run() / "meta.json").string(), "begin a new run"});
+  CHECK_FALSE(check_tasks_begun_with(f.config, f.run(), begun, task_book::make(f.config).value()));
+  // A run of an earlier build kept no list of them.
+  base::json without = begun;
+  without[begun_with_key].erase("tasks");
+  CHECK(f.check(without));
+  // In stage sft they are those of its corpus.
+  f.config.stage = "sft";
+  CHECK_FALSE(inputs_of(f.config, f.run(), task_book::make(f.config).value()).value().tasks);
+}
+
 TEST_CASE("a message names three of a kind and counts the others") {
   begun_run f;
   changed_inputs changed;
