@@ -225,6 +225,41 @@ TEST_CASE("what an arm's own run brought is told apart from what its prompts sho
   CHECK(tools::to_json(table)["gains"].size() == 2);
 }
 
+TEST_CASE("a mean reward is told by its parts: how many are right, and what these are worth") {
+  tools::ablation_arm more{"+grpo", {}}, faster{"+contrastive:bucket", {}};
+  more.seeds.push_back({1, {right("a", 0, 2), right("b", 0, 2), {"c", 0, false, 0, 0}}});
+  more.seeds[0].before = {right("a", 0, 2), wrong("b", 0), right("c", 0, 1)};
+  faster.seeds.push_back({1, {right("a", 0, 9), wrong("b", 0)}});
+  faster.seeds[0].before = {right("a", 0, 1.5), wrong("b", 0)};
+  const tools::ablation_table table = tools::make_table({more, faster}, 1);
+  // Task c was not judged on both sides.
+  CHECK(table.gains[0].parts_first.right == 0.5);
+  CHECK(table.gains[0].parts_second.right == 1);
+  CHECK(table.gains[0].parts_first.right_reward == 2);
+  CHECK(table.gains[0].parts_second.right_reward == 2);
+  CHECK(table.gains[1].parts_first.right == 0.5);
+  CHECK(table.gains[1].parts_second.right == 0.5);
+  CHECK(table.gains[1].parts_second.right_reward == 3);
+  for (const auto& one : table.gains) {
+    CHECK(one.reward_first ==
+          doctest::Approx(one.parts_first.right * one.parts_first.right_reward));
+    CHECK(one.reward_second ==
+          doctest::Approx(one.parts_second.right * one.parts_second.right_reward));
+  }
+  CHECK(contains(tools::to_text(table),
+                 "Right: 50.0 % before and 50.0 % after; mean reward of these: 1.500 and 3.000."));
+  const base::ordered_json gain = tools::to_json(table)["gains"][1];
+  CHECK(gain["success_first"] == 0.5);
+  CHECK(gain["success_second"] == 0.5);
+  CHECK(gain["right_reward_first"] == 1.5);
+  CHECK(gain["right_reward_second"] == 3.0);
+  // Of nothing that is right there is no mean.
+  tools::ablation_arm nothing{"+grpo", {}};
+  nothing.seeds.push_back({1, {wrong("a", 0)}});
+  nothing.seeds[0].before = {wrong("a", 0)};
+  CHECK_FALSE(contains(tools::to_text(tools::make_table({nothing}, 1)), "nan"));
+}
+
 TEST_CASE("an arm that did not learn has no gain") {
   CHECK(tools::make_table({made_up_arm("stage1", 0, 5)}, 1).gains.empty());
   CHECK_FALSE(

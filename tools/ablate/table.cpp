@@ -113,6 +113,19 @@ pair_means means_of(const std::vector<answer_pair>& pairs) {
   return means;
 }
 
+reward_parts parts_of(const std::vector<answer_pair>& pairs, judged_answer answer_pair::*side) {
+  reward_parts parts;
+  for (const answer_pair& one : pairs)
+    if ((one.*side).speedup > 0) {
+      parts.right += 1;
+      parts.right_reward += (one.*side).reward;
+    }
+  if (parts.right == 0) return {};
+  parts.right_reward /= parts.right;
+  parts.right /= static_cast<double>(pairs.size());
+  return parts;
+}
+
 bootstrap_cells<answer_pair> pairs_of(const ablation_arm& first, const ablation_arm& second) {
   using place = std::pair<std::string, std::int64_t>;
   bootstrap_cells<answer_pair> cells;
@@ -205,6 +218,8 @@ arm_difference difference_of(const ablation_arm& first, const ablation_arm& seco
   made.reward_second = means.reward_second;
   made.reward = means.reward_second - means.reward_first;
   made.success = means.success;
+  made.parts_first = parts_of(pairs, &answer_pair::first);
+  made.parts_second = parts_of(pairs, &answer_pair::second);
   std::vector<double> reward, ratio, success;
   bool has_ratio = means.reward_first > 0;
   cells.draw(seed, [&](const std::vector<answer_pair>& drawn) {

@@ -48,12 +48,19 @@ struct arm_row {
   double seconds = 0, shared_seconds = 0;                ///< of all seeds
 };
 
+/// What a mean reward is made of, since a failure has none: share right x mean reward of the right.
+struct reward_parts {
+  double right = 0;         ///< share
+  double right_reward = 0;  ///< mean reward of the right answers; 0 where none is
+};
+
 /// Of two arms, over the answers that both have judged, by seed, task and ordinal.
 struct arm_difference {
   std::string first, second;
   std::int64_t pairs = 0;
   double reward_first = 0, reward_second = 0;  ///< means over the pairs
-  double reward = 0;                           ///< second - first
+  reward_parts parts_first, parts_second;
+  double reward = 0;  ///< second - first
   drawn_interval reward_interval;
   std::optional<double> ratio;  ///< second / first; none where the first is 0, or is in some draw
   drawn_interval ratio_interval;
@@ -81,6 +88,9 @@ ablation_table make_table(const std::vector<ablation_arm>& arms, std::uint64_t s
 
 /// "+grpo over stage1+2: mean reward 0.60 after 0.50, ... It holds: ...".
 std::string sentence_of(const arm_difference& of);
+
+/// Of a gain: "Right: 53.3 % before and 54.4 % after; mean reward of these: 1.593 and 2.222.".
+std::string parts_sentence_of(const arm_difference& of);
 
 /// For people.
 std::string to_text(const ablation_table& table);

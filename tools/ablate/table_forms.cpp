@@ -75,6 +75,13 @@ std::string sentence_of(const arm_difference& of) {
          fmt::format(". The interval has 0 in it: that {} is better does not hold.", of.second);
 }
 
+std::string parts_sentence_of(const arm_difference& of) {
+  return fmt::format(
+      "Right: {:.1f} % before and {:.1f} % after; mean reward of these: {:.3f} and {:.3f}.",
+      100 * of.parts_first.right, 100 * of.parts_second.right, of.parts_first.right_reward,
+      of.parts_second.right_reward);
+}
+
 std::string to_text(const ablation_table& table) {
   constexpr auto speed_line = "{:<20} {:>7} {:>14} {:>7} {:>7} {:>7} {:>7} {:>7} {:>14}\n";
   constexpr auto share_line = "{:<20} {:>7} {:>19} {:>19} {:>7} {:>14} {:>11} {:>8}\n";
@@ -110,8 +117,10 @@ std::string to_text(const ablation_table& table) {
   for (const arm_difference& one : table.differences)
     text += sentence_of(one) + "\n";
   if (!table.gains.empty()) text += "\nwhat an arm's own run brought, on its own prompts\n";
-  for (const arm_difference& one : table.gains)
+  for (const arm_difference& one : table.gains) {
     text += sentence_of(one) + "\n";
+    if (one.pairs > 0) text += "  " + parts_sentence_of(one) + "\n";
+  }
   return text;
 }
 
@@ -127,6 +136,10 @@ base::ordered_json to_json(const arm_difference& one) {
                              {"ratio_interval", nullptr},
                              {"success", one.success},
                              {"success_interval", interval_json(one.success_interval)},
+                             {"success_first", one.parts_first.right},
+                             {"success_second", one.parts_second.right},
+                             {"right_reward_first", one.parts_first.right_reward},
+                             {"right_reward_second", one.parts_second.right_reward},
                              {"holds", one.holds()}};
   if (one.ratio) {
     made["ratio"] = *one.ratio;
