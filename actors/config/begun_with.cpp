@@ -135,9 +135,10 @@ base::status other_tasks(const run_config& config, const fs::path& folder,
                          const std::string& changes) {
   if (config.tasks.source != "suite")
     return fail(errc::invalid_argument,
-                "tasks.source is generated, and this build draws other tasks than those that {} "
-                "was begun with: {}; samples, kernels and the closing comparison are of these "
-                "tasks: go on with the build that is 'build' in {}, or begin a new run",
+                "tasks.source is generated, and other tasks are drawn here than those that {} was "
+                "begun with: {}; samples, kernels and the closing comparison are of these tasks: "
+                "go on with the build and the machine that {} names, and with env/suites as they "
+                "were, or begin a new run",
                 folder.string(), changes, storage::run_paths{folder}.meta().string());
   // Where it is named, the tasks come from there.
   const std::string of_tree =

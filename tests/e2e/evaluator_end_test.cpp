@@ -77,7 +77,8 @@ struct evaluator_fixture {
     actors::gateway_options options;
     options.endpoints = {endpoint};
     options.incarnation = 1;
-    options.heartbeat_ms = 200;
+    // No case here is about a host that is silent.
+    options.heartbeat_ms = 5000;
     REQUIRE(run.open(options));
   }
   std::set<std::string> names() const {
@@ -126,7 +127,7 @@ TEST_CASE("SIGTERM in the middle of an evaluation: the job is given back and the
   CHECK(f.run.given_back[0].attempt == 1);
   CHECK(f.run.accepted.empty());
   for (const pid_t child : children)
-    CHECK(wait_until(5_s, [&] { return ::kill(child, 0) != 0; }));
+    CHECK(wait_until(before_its_evaluation, [&] { return ::kill(child, 0) != 0; }));
 }
 
 TEST_CASE("SIGINT lets an evaluator finish what it has; a second one does not") {
@@ -179,7 +180,7 @@ TEST_CASE("SIGTERM at any time of its start: an evaluator leaves no folder") {
   evaluator_fixture f;
   for (int k = 0; k < 12; ++k) {
     auto evaluator = f.start();
-    REQUIRE(wait_until(20_s, [&] { return is_watching(evaluator.pid()); }));
+    REQUIRE(wait_until(60_s, [&] { return is_watching(evaluator.pid()); }));
     // Earlier and later: it starts in some tenths of a second.
     std::this_thread::sleep_for(std::chrono::milliseconds(25 * k));
     evaluator.send_signal(SIGTERM);

@@ -173,13 +173,14 @@ class victim_run {
   void kill_control() {
     const std::string sockets_before = sockets();
     control_->send_signal(SIGKILL);
-    REQUIRE(control_->wait(10_s));
-    CHECK(wait_until(5_s, [&] {
+    REQUIRE(control_->wait(60_s));
+    // An evaluator that nobody ends gives up after 30 s.
+    CHECK(wait_until(20_s, [&] {
       return find_processes({"quern-torch", run_.string()}).empty() &&
              find_processes({"quern", "evaluator", sockets_before}).empty();
     }));
     // A child that it had forked and that has not come to exec has the lock until then.
-    CHECK(wait_until(5_s, [&] { return !storage::is_locked(run_ / "LOCK").value(); }));
+    CHECK(wait_until(60_s, [&] { return !storage::is_locked(run_ / "LOCK").value(); }));
     start({program("quern"), "resume", run_.string()});
   }
 
@@ -296,8 +297,11 @@ TEST_CASE("kill -9 of one of two generators: the other one goes on, and nothing 
   one.finish();
   CHECK(one.lost() == 0);
   // Nobody else ended: neither the other generator nor the learner.
-  CHECK(ends_told(log, "ended (killed by signal 9") == kills);
-  CHECK(ends_told(log, "; starting it again") == kills);
+  // A busy machine may starve one for so long that the supervisor ends it, and says so: once.
+  const auto starved = ends_told(log, "lives and does not answer");
+  CHECK(starved <= 1);
+  CHECK(ends_told(log, "ended (killed by signal 9") == kills + starved);
+  CHECK(ends_told(log, "; starting it again") == kills + starved);
 }
 
 TEST_CASE("a process that is frozen is killed and started again") {

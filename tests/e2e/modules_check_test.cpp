@@ -38,7 +38,7 @@ TEST_CASE("tasks check goes on behind modules that take too long, too much or fa
   int commands = 0;
   const auto check = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {program("quern"), "tasks", "check"});
-    more.insert(more.end(), {"--sandbox", "best_effort", "--task-s", "30"});
+    more.insert(more.end(), {"--sandbox", "best_effort", "--task-s", "60"});
     return run_to_end(std::move(more), folder.path() / ("log" + std::to_string(++commands)));
   };
   const finished whole = check({tasks.string()});
@@ -51,7 +51,7 @@ TEST_CASE("tasks check goes on behind modules that take too long, too much or fa
   CHECK(contains(end, "  b_broken: "));
   CHECK(contains(end, "undefined_name"));
   CHECK(contains(end, "  f_constant: every output has one value"));
-  CHECK(contains(end, "  c_endless: it took more than 30 s: --task-s allows more"));
+  CHECK(contains(end, "  c_endless: it took more than 60 s: --task-s allows more"));
   CHECK(contains(end,
                  "  d_large: inputs, results and weights have 2048 MiB, on a core at most 1024"));
   CHECK(contains(end, "  e_hungry: "));

@@ -161,8 +161,10 @@ TEST_CASE("what the search does not tell apart is measured again, and what is ke
   constexpr std::string_view chosen_by = "fastest apart; measured again:";
   CHECK(contains(end.output, chosen_by) == (finalists.size() > 1));
 
-  // Measured anew it would have other times.
+  // Measured anew it would have other times. One that was noisy is, so a busy machine tries again.
   const fs::path file = f.run / "best.verdict.json";
+  for (int more = 0; more < 3 && json_in(file)["verdict"] == "noisy"; ++more)
+    CHECK(f.go(f.run, words).code == 0);
   const base::json verdict = json_in(file);
   const finished again = f.go(f.run, words);
   CHECK(again.code == 0);

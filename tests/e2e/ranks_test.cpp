@@ -126,7 +126,7 @@ TEST_CASE("a rank of which only the thread that computes hangs is named, and the
   auto control = base::subprocess::start(
       {.argv = train_command(
            run, steps,
-           {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.evaluation_set=false",
+           {"learner.ranks=2", "learner.rank_deadline_s=5", "observe.evaluation_set=false",
             "env.protocol=cost_model/1", "storage.checkpoint_every_steps=2"}),
        .log = folder.path() / "log"});
   REQUIRE(control);
@@ -189,7 +189,7 @@ TEST_CASE(
   auto control = base::subprocess::start(
       {.argv = train_command(
            run, steps,
-           {"learner.ranks=2", "learner.rank_deadline_s=2", "observe.evaluation_set=false",
+           {"learner.ranks=2", "learner.rank_deadline_s=5", "observe.evaluation_set=false",
             "env.protocol=cost_model/1", "storage.checkpoint_every_steps=1"}),
        .log = folder.path() / "log"});
   REQUIRE(control);

@@ -20,8 +20,14 @@ namespace {
 struct report_fixture {
   base::temp_folder folder = must(base::temp_folder::make());
   [[nodiscard]] fs::path run(const char* name = "run") const { return folder.path() / name; }
-  finished quern(const std::vector<std::string>& words) const {
-    std::vector<std::string> argv = {program("quern")};
+  /// The same, and what it told of its progress is left out of the output.
+  finished stdout_of(const std::vector<std::string>& words) const {
+    return quern(words, "exec \"$@\" 2>" + (folder.path() / "told").string());
+  }
+  finished quern(const std::vector<std::string>& words, const std::string& script = "") const {
+    std::vector<std::string> argv;
+    if (!script.empty()) argv = {"/bin/sh", "-c", script, "sh"};
+    argv.push_back(program("quern"));
     argv.insert(argv.end(), words.begin(), words.end());
     const fs::path log = folder.path() / "log";
     fs::remove(log);
@@ -30,7 +36,7 @@ struct report_fixture {
   /// The page that the command has made says in which state the run is.
   void check_page(const fs::path& file, const char* state) const {
     // So do the data for programs, of a run in the folder that the page is of.
-    const finished end = quern({"report", file.parent_path().string(), "--json"});
+    const finished end = stdout_of({"report", file.parent_path().string(), "--json"});
     if (end.code == 0)
       CHECK(must(base::parse_json(end.output))["run"]["state"].get<std::string>() == state);
     CHECK((end.code == 0 || !fs::exists(file.parent_path() / "meta.json")));
@@ -56,7 +62,7 @@ std::string state_of(const fs::path& folder) {
 /// The address that a server has written to its log.
 std::string url_in(const fs::path& log) {
   std::string text;
-  CHECK(wait_until(20_s, [&] {
+  CHECK(wait_until(60_s, [&] {
     text = base::read_file(log).value_or("");
     return contains(text, "Ctrl-C");
   }));
@@ -234,14 +240,14 @@ TEST_CASE("a run is followed in a browser until Ctrl-C, and its folder stays as 
   };
   CHECK(done() == 1);
   run.step(2, 1, 240);
-  CHECK(wait_until(20_s, [&] { return done() == 2; }));
+  CHECK(wait_until(60_s, [&] { return done() == 2; }));
   // The run's writer can end while the page is open.
   run.checkpoint(2);
   run.close();
   CHECK(wait_until(
-      20_s, [&] { return contains(client.Get("/data.json")->body, "\"state\":\"paused\""); }));
+      60_s, [&] { return contains(client.Get("/data.json")->body, "\"state\":\"paused\""); }));
   server.send_signal(SIGINT);
-  const auto end = server.wait(20_s);
+  const auto end = server.wait(60_s);
   REQUIRE(end);
   CHECK(end->signal == 0);
   CHECK(end->code == 0);
@@ -353,7 +359,7 @@ TEST_CASE("quern compare puts runs in any state side by side, as text and as a p
                  "restore " + (f.run("broken") / "run.db").string() + " from a copy of the run"));
   CHECK(contains(end.output, ", damaged"));
   CHECK(contains(base::read_file(page).value_or(""), "\"kind\":\"compare\""));
-  const finished json = f.quern(
+  const finished json = f.stdout_of(
       {"compare", f.run("a").string(), f.run("b").string(), f.run("empty").string(), "--json"});
   CHECK(json.code == 0);
   const auto all = must(base::parse_json(json.output));

@@ -263,7 +263,7 @@ void check_set_aside(const fs::path& run, const fs::path& folder) {
     fs::remove(folder / name);
     return run_to_end(more, folder / name).output;
   };
-  CHECK(wait_until(20_s, [&] {
+  CHECK(wait_until(60_s, [&] {
     told = status("aside", {});
     return contains(told, "  SET ASIDE evaluator-");
   }));
@@ -340,7 +340,7 @@ TEST_CASE("a run without evaluators waits for one that joins over tcp with a key
                               "env.hosts=" + (at / "hosts").string(), "env.protocol=cost_model/1"}),
        .log = at / "log"});
   REQUIRE(control);
-  CHECK(wait_until(60_s, [&] {
+  CHECK(wait_until(300_s, [&] {
     return counts_of(run).of(storage::sample_state::generated) > 0 || control->poll();
   }));
   // A run that goes on tells what its roles do; one of them is missing.

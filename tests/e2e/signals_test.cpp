@@ -214,7 +214,7 @@ void check_limited(const fs::path& run, const std::string& limit, const fs::path
          contains(end.output, "quern: no thread for ") || contains(end.output, "learner ended ") ||
          contains(end.output, "generator ended ") ||
          contains(end.output, "quern: orchestrator: generator: cannot allocate")));
-  CHECK(wait_until(20_s, [&] { return find_processes({run.string()}).empty(); }));
+  CHECK(wait_until(60_s, [&] { return find_processes({run.string()}).empty(); }));
   // What a child could not have is told in its log as control tells it, limit and all.
   for (const char* role : {"learner", "generator"}) {
     const auto told = base::read_file(run / "logs" / (std::string(role) + ".log"));

@@ -253,6 +253,13 @@ TEST_CASE("a mean reward is told by its parts: how many are right, and what thes
   CHECK(gain["success_second"] == 0.5);
   CHECK(gain["right_reward_first"] == 1.5);
   CHECK(gain["right_reward_second"] == 3.0);
+  // One that is right without a speed-up has its reward, and the parts still make the mean.
+  tools::ablation_arm slow{"+grpo", {}};
+  slow.seeds.push_back({1, {{"a", 0, true, 1, 0}, wrong("b", 0)}});
+  slow.seeds[0].before = {wrong("a", 0), wrong("b", 0)};
+  const auto parts = tools::make_table({slow}, 1).gains.at(0).parts_second;
+  CHECK(parts.right == 0.5);
+  CHECK(parts.right_reward == 1);
   // Of nothing that is right there is no mean.
   tools::ablation_arm nothing{"+grpo", {}};
   nothing.seeds.push_back({1, {wrong("a", 0)}});

@@ -35,6 +35,7 @@ if "--dry-run" in words:
 assert sets["tasks.held_out_skip"] == "0" and sets["learner.device"] == "cpu", sets
 assert len(os.sched_getaffinity(0)) == 1 and os.environ["CUDA_VISIBLE_DEVICES"] == "", "its place"
 run = pathlib.Path(sets["run.folder"] if words[0] == "train" else value("--out"))
+assert ("schedule=linear" in str(run)) == (sets.get("learner.schedule") == "linear"), "settings of its name"
 with open(pathlib.Path(sys.argv[0]).parent / "made", "a") as made:
     made.write(f"{run.parent.name}/{run.name}\\n")
 if os.environ.get("FAILS") == words[0]:
@@ -105,7 +106,7 @@ def check_sentences():
     base, better = {1: [row(1.0, t, shown=0) for t in "pq"]}, {1: [row(2.0, t) for t in "pq"]}
     said = bench.tables({"grpo": base, "half": base, "grpo-long": better, "all-8-long": better})
     assert "highest with exemplars: all-8-long; better than grpo: all-8-long" in said, said
-    assert any(line.startswith("all-8-long over grpo-long (the same steps): x1.00") for line in said), said
+    assert any(line.startswith("all-8-long over grpo-long (the same steps and settings): x1.00") for line in said), said
     said = bench.tables({"grpo": base, "half": base, "grpo-long": better})
     assert "highest with exemplars: half; better than grpo: none" in said, said
     assert not any("same steps" in line for line in said)
@@ -133,13 +134,25 @@ def check_parts():
     for name, variant in bench.VARIANTS.items():
         for key in variant.settings:
             assert f"\n  {key.split('.')[1]}:" in keys, (name, key)
-    assert bench.same_length("all-8-long", ["grpo", "grpo-long"]) == "grpo-long"
-    assert bench.same_length("all-8", ["grpo", "grpo-long"]) is None
+    assert bench.alike("all-8-long", ["grpo", "grpo-long"]) == "grpo-long"
+    assert bench.alike("all-8", ["grpo", "grpo-long"]) is None
+    # Settings behind a name go over those of the variant, and what is compared has the same ones.
+    slow = bench.variant_of("all+learner.learning_rate=0.00003+replay.seed_variants=4")
+    assert slow.settings["learner.learning_rate"] == "0.00003" and slow.settings["replay.seed_variants"] == "4"
+    assert bench.VARIANTS["all"].settings["replay.seed_variants"] == 2 and slow.arm == bench.VARIANTS["all"].arm
+    one, other = "+learner.schedule=linear", "+learner.learning_rate=0.00003"
+    assert bench.alike("all" + one, ["grpo", "grpo" + other, "grpo" + one]) == "grpo" + one
+    assert bench.alike("all" + one, ["grpo", "grpo" + other, "grpo-long" + one]) is None
 
 
 def check_options():
     for words, said in {("--seeds", "1,1"): "'1,1' is no list of seeds", ("--seeds", "0"): "'0' is no list",
                         ("--variants", "half,al"): "no variant 'al'; known are grpo", ("--limit-s", "-1"): "'-1' is no whole number",
+                        ("--variants", "half+learner.steps"): "'learner.steps' is no setting", ("--variants",
+                        "all+learner.steps=8"): "--steps", ("--variants", "all+tasks.held_out_skip=9"): "the same for all",
+                        ("--variants", "all+policy.a=x/../y"): "is no setting", ("--variants",
+                        "all+learner.schedule=linear+learner.learning_rate=1"): "in the order", ("--variants",
+                        "all+learner.learning_rate=1+learner.learning_rate=2"): "each key once",
                         ("--cores", "100000"): "--cores is 100000, but", ("--cores", "1", "--cores-per-run", "2"):
                         "--cores-per-run is 2, more than --cores"}.items():
         with contextlib.redirect_stderr(io.StringIO()) as told:
@@ -180,6 +193,10 @@ def check_runs():
     again = run("none", "--rows", FOLDER / "two/rows.jsonl.gz")
     assert again.returncode == 0 and "half over grpo: x2.00 (2.00 to 2.00) over 3 pairs: holds" in again.stdout, again
     assert made() == [] and not (FOLDER / "none").exists()
+    # Settings behind a name have a folder of their own, and reach the run.
+    end = run("two", "--seeds", "1", "--variants", "half+learner.schedule=linear,grpo+learner.schedule=linear", contrastive=2.0)
+    assert end.returncode == 0 and "over grpo+learner.schedule=linear (the same steps and settings): x2.00" in end.stdout, end
+    assert made() == ["half+learner.schedule=linear/seed-1", "grpo+learner.schedule=linear/seed-1"]
     # Other settings are another sweep.
     end = run("two", "--seeds", "1", "--variants", "half", "--steps", "8")
     assert end.returncode == 2 and "--steps is 8, but the runs in" in end.stderr and made() == [], end

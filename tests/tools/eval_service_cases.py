@@ -27,7 +27,7 @@ def get_init_inputs():
 """
 ENDLESS = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        while True: pass\n"
 LONGEST_LINE = 8 << 20
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 class Service:

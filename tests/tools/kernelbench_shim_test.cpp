@@ -18,7 +18,7 @@ void check_cases(std::vector<std::string> argv) {
   const auto log = folder->path() / "log";
   auto child = base::subprocess::start({.argv = std::move(argv), .log = log});
   REQUIRE(child);
-  const auto end = child->wait(280_s);
+  const auto end = child->wait(800_s);
   CAPTURE(base::read_file(log).value_or(""));
   REQUIRE(end);
   CHECK(end->signal == 0);

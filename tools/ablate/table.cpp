@@ -115,8 +115,9 @@ pair_means means_of(const std::vector<answer_pair>& pairs) {
 
 reward_parts parts_of(const std::vector<answer_pair>& pairs, judged_answer answer_pair::*side) {
   reward_parts parts;
+  // A reward is 0 unless the verdict is ok; a right answer may be too slow for a speed-up.
   for (const answer_pair& one : pairs)
-    if ((one.*side).speedup > 0) {
+    if ((one.*side).speedup > 0 || (one.*side).reward > 0) {
       parts.right += 1;
       parts.right_reward += (one.*side).reward;
     }

@@ -1,5 +1,6 @@
 // A role whose processes are started together, with shell scripts for them: what is told of their
 // ends, and what becomes of the others.
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <thread>
@@ -82,9 +83,33 @@ ended run(const std::vector<std::string>& scripts, base::nanoseconds_t others = 
   return run(scripts, {.others = others}, nobody_asks);
 }
 
-pause_request after_half_a_second(double seconds) {
-  return seconds > 0.5 ? pause_request::in_order : pause_request::none;
-}
+/// Asks for a pause once `count` scripts have set their traps, which each says with mark().
+class asked_when_ready {
+ public:
+  explicit asked_when_ready(int count) : count_(count) {}
+
+  /// A command for the k-th script, behind its trap.
+  [[nodiscard]] std::string mark(int k) const { return ": > " + file(k) + "; "; }
+
+  pause_request operator()(double seconds) {
+    for (int k = 0; k < count_ && at_ < 0; ++k)
+      if (!std::filesystem::exists(file(k))) return pause_request::none;
+    if (at_ < 0) at_ = seconds;
+    return pause_request::in_order;
+  }
+
+  /// In seconds since the role began.
+  [[nodiscard]] double at() const { return at_; }
+
+ private:
+  [[nodiscard]] std::string file(int k) const {
+    return (folder_.path() / std::to_string(k)).string();
+  }
+
+  base::temp_folder folder_ = std::move(base::temp_folder::make().value());
+  int count_;
+  double at_ = -1;
+};
 
 bool is_loss(const run_end& how) {
   return test::contains(how.problem, "1 losses since the last new record");
@@ -133,23 +158,37 @@ TEST_CASE("when one has failed the others have their time, and no more") {
 }
 
 TEST_CASE("a pause that is asked for is passed on") {
-  const std::string pausing = "trap 'exit 3' TERM; while :; do sleep 0.05; done";
-  const auto paused = run({pausing, pausing}, {.others = 20_s}, after_half_a_second);
+  const auto pausing = [](const std::string& mark) {
+    return "trap 'exit 3' TERM; " + mark + "while :; do sleep 0.05; done";
+  };
+  asked_when_ready both(2);
+  const auto paused =
+      run({pausing(both.mark(0)), pausing(both.mark(1))}, {.others = 20_s}, std::ref(both));
   CHECK(paused.paused());
   CHECK(paused.seconds < 300);
-  // One that is stopped goes on with it, and keeps what it has.
-  const auto stopped = run({"trap 'exit 3' TERM; kill -STOP $$; while :; do sleep 0.05; done"}, {},
-                           after_half_a_second);
+  // One that is stopped goes on with it, and keeps what it has. Another process says when it is.
+  asked_when_ready one(1);
+  const std::string stops = "(until grep -q 'State:.T' /proc/$$/status; do sleep 0.02; done; " +
+                            one.mark(0) + ") & kill -STOP $$; ";
+  const auto stopped = run({pausing(stops)}, {.pause = 60_s}, std::ref(one));
   CHECK(stopped.paused());
+  CHECK(stopped.seconds - one.at() < 60);
 }
 
 TEST_CASE("a pause that is not answered ends at its limit, or at once when that is asked for") {
-  const std::string deaf = "trap '' TERM; while :; do sleep 0.05; done";
-  const auto late = run({deaf, "exit 0"}, {.pause = 300'000'000}, after_half_a_second);
+  const auto deaf = [](const std::string& mark) {
+    return "trap '' TERM; " + mark + "while :; do sleep 0.05; done";
+  };
+  asked_when_ready in_order(1);
+  const auto late =
+      run({deaf(in_order.mark(0)), "exit 0"}, {.pause = 300'000'000}, std::ref(in_order));
   CHECK(late.paused());
-  CHECK(late.seconds > 0.7);
-  const auto at_once = run({deaf}, {}, [](double seconds) {
-    return seconds > 1 ? pause_request::at_once : after_half_a_second(seconds);
+  CHECK(late.seconds - in_order.at() >= 0.3);
+  asked_when_ready first(1);
+  const auto at_once = run({deaf(first.mark(0))}, {}, [&](double seconds) {
+    const pause_request asked = first(seconds);
+    return asked != pause_request::none && seconds > first.at() + 0.5 ? pause_request::at_once
+                                                                      : asked;
   });
   CHECK(at_once.paused());
 }

@@ -118,16 +118,17 @@ TEST_CASE(
     const std::string place = "unix:" + (folder.path() / "m").string();
     std::shared_ptr<policy::rendezvous> other;
     std::jthread joining([&] {
-      if (auto joined = policy::rendezvous::join({place, 1, 2, {60_s, 1_s, 2_s}}))
+      if (auto joined = policy::rendezvous::join({place, 1, 2, {60_s, 60_s, 60_s}}))
         other = std::move(*joined);
     });
-    const auto own = policy::rendezvous::join({place, 0, 2, {60_s, 1_s, 2_s}});
+    const auto own = policy::rendezvous::join({place, 0, 2, {60_s, 60_s, 60_s}});
     joining.join();
     if (!own || !other) ::_exit(99);
     const auto guard = std::make_shared<rank_guard>(*own);
     guard->at("waiting for a batch", 12);
     other->at("backward", 12);
-    std::this_thread::sleep_for(300ms);
+    // Its next sign of life, which says where it is.
+    std::this_thread::sleep_for(3s);
     other->cut();
     std::this_thread::sleep_for(60s);
   });

@@ -8,6 +8,7 @@
 #include "base/program.hpp"
 #include "env/gpu/runner_pool.hpp"
 #include "env/sandbox/child.hpp"
+#include "support/meddler.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -92,12 +93,16 @@ TEST_CASE("A process has the queues that were asked for, whatever is ready") {
 TEST_CASE("One that ended while it waited is given to nobody") {
   const auto children = a_spawner();
   device_quiet quiet;
-  auto how = start_of("libquern_slow_window.so");
-  how.wall_s = 1;
-  gpu_runner_pool pool(*children, how, {}, quiet);
+  gpu_runner_pool pool(*children, start_of("libquern_slow_window.so"), {}, quiet);
   while (pool.ready() == 0)
     std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  const auto waiting = test::descendants(::getpid(), "quern-runner", true);
+  REQUIRE_FALSE(waiting.empty());
+  for (const auto& [pid, parent] : waiting)
+    REQUIRE(::kill(pid, SIGKILL) == 0);
+  for (const auto& [pid, parent] : waiting)
+    while (test::descendants(::getpid(), "quern-runner", true).contains(pid))
+      std::this_thread::yield();
   auto process = pool.take();
   REQUIRE_MESSAGE(process.has_value(), (process ? "" : process.error().message));
   CHECK(answers(**process));

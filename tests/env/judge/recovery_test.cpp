@@ -189,7 +189,8 @@ TEST_CASE("a runner that ends each time is the candidate's doing, after one repe
 
 TEST_CASE("a runner that somebody stopped once is no fault of the candidate") {
   auto o = tolerant();
-  o.call_cpu_s = 0.05;
+  // What a stopped runner is given follows from the time of a call.
+  o.call_cpu_s = 0.2;
   const auto judge = cpp_evaluator::open(o).value();
   REQUIRE(verify(*judge, fresh_kernel(0)).kind == verdict_kind::ok);
   const quern::test::meddler somebody("quern-runner", SIGSTOP, 1);

@@ -59,8 +59,8 @@ TEST_CASE("the key check admits its list and nobody else") {
   CHECK(silent.error().code == base::errc::timeout);
   auto handler = env::zap_handler::start(context, {friendly->public_key});
   REQUIRE(handler);
-  CHECK(env::ask_zap(context, friendly->public_key, 1000) == "200");
-  CHECK(env::ask_zap(context, unadmitted->public_key, 1000) == "400");
+  CHECK(env::ask_zap(context, friendly->public_key, 60'000) == "200");
+  CHECK(env::ask_zap(context, unadmitted->public_key, 60'000) == "400");
   CHECK((*handler)->admitted() == 1);
   CHECK((*handler)->refused() == 1);
   CHECK_FALSE(env::ask_zap(context, "not a key", 1000));

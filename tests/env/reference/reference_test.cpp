@@ -128,7 +128,7 @@ TEST_CASE("a child that somebody stopped ends with its owner") {
   REQUIRE(parents.size() == 1);
   const auto children = [&] { return quern::test::descendants(parents.begin()->first, "", false); };
   const auto gone = [&] {
-    for (int i = 0; i < 2000 && !children().empty(); ++i)
+    for (int i = 0; i < 20000 && !children().empty(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return children().empty();
   };

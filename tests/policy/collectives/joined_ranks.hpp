@@ -15,7 +15,7 @@ struct joined_ranks {
   std::vector<std::shared_ptr<policy::rendezvous>> ranks;
 
   explicit joined_ranks(std::int32_t count,
-                        policy::watch_limits patience = {60'000'000'000, 1'000'000'000,
+                        policy::watch_limits patience = {60'000'000'000, 5'000'000'000,
                                                          2'000'000'000})
       : ranks(static_cast<std::size_t>(count)) {
     std::vector<std::jthread> joining;

@@ -100,8 +100,8 @@ struct rank_process {
     set_threads(1);
     const at::Device device = must(choose_device(asked.says("cuda") ? "cuda" : "cpu"));
     watch_limits limits;
-    limits.silence = 1'000'000'000;
-    limits.stall = 3'000'000'000;
+    limits.silence = 5'000'000'000;
+    limits.stall = 8'000'000'000;
     limits.arrival = 60'000'000'000;
     if (asked.says("absent")) limits.connect = 1'500'000'000;
     if (asked.ranks > 1) {

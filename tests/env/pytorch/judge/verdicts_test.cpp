@@ -379,7 +379,9 @@ TEST_CASE("a module is timed against its reference") {
   evaluation_request request;
   request.subject = task_of(layered);
   request.source = source;
-  const verdict v = by->evaluate(request);
+  verdict v = by->evaluate(request);
+  for (int more = 0; more < 3 && v.kind == verdict_kind::noisy; ++more)
+    v = by->evaluate(request);
   CAPTURE(v.detail);
   CHECK(name_of(v.kind) == name_of(verdict_kind::ok));
   REQUIRE(v.speedup_e2);
