@@ -5,8 +5,10 @@
 
 #include <fmt/ranges.h>
 
+#include "actors/config/device_class.hpp"
 #include "actors/orchestrator/prompt_length.hpp"
 #include "actors/orchestrator/recorded_book.hpp"
+#include "env/task/find_tasks.hpp"
 #include "storage/run_directory.hpp"
 
 namespace quern::actors {
@@ -131,25 +133,33 @@ std::optional<std::vector<known_task>> known_tasks(const run_config& config,
   return known;
 }
 
-base::status other_tasks(const run_config& config, const fs::path& folder,
-                         const std::string& changes) {
-  if (config.tasks.source != "suite")
-    return fail(errc::invalid_argument,
-                "tasks.source is generated, and other tasks are drawn here than those that {} was "
-                "begun with: {}; samples, kernels and the closing comparison are of these tasks: "
-                "go on with the build and the machine that {} names, and with env/suites as they "
-                "were, or begin a new run",
-                folder.string(), changes, storage::run_paths{folder}.meta().string());
-  // Where it is named, the tasks come from there.
-  const std::string of_tree =
-      config.tasks.kernelbench.empty()
-          ? ""
-          : fmt::format(" (tasks.kernelbench: {})", config.tasks.kernelbench);
+base::status other_generated_tasks(const fs::path& folder, const std::string& changes) {
+  return fail(errc::invalid_argument,
+              "tasks.source is generated, and other tasks are drawn here than those that {} was "
+              "begun with: {}; samples, kernels and the closing comparison are of the tasks as "
+              "they were: go on with the build and on the host that {} names, and with "
+              "env/suites/cpu_quick as it was, or begin a new run",
+              folder.string(), changes, storage::run_paths{folder}.meta().string());
+}
+
+base::status other_tasks_of_suite(const run_config& config, const fs::path& folder,
+                                  const std::string& changes) {
+  // A word for tasks of others, and no path: they are in a tree that has a key of its own.
+  std::error_code ignored;
+  const env::source_options options{&lane_of(config), config.tasks.kernelbench, {}};
+  const bool of_others = !fs::exists(config.tasks.suite, ignored) &&
+                         env::names_foreign_tasks(config.tasks.suite, options);
+  std::string tree;
+  if (of_others)
+    tree = config.tasks.kernelbench.empty()
+               ? " (in the tree that the variable KERNELBENCH names)"
+               : fmt::format(" (tasks.kernelbench: {})", config.tasks.kernelbench);
   return fail(errc::invalid_argument,
               "tasks.suite is {}{}, whose tasks are not those that {} was begun with: {}; samples, "
-              "kernels and the closing comparison are of these tasks: put them back, or name a "
-              "copy that is as before as tasks.suite in {}; for other tasks begin a new run",
-              config.tasks.suite, of_tree, folder.string(), changes,
+              "kernels and the closing comparison are of the tasks as they were: put them back, or "
+              "name a copy that is as before as {} in {}; for other tasks begin a new run",
+              config.tasks.suite, tree, folder.string(), changes,
+              of_others ? "tasks.kernelbench" : "tasks.suite",
               storage::run_paths{folder}.config().string());
 }
 
@@ -235,8 +245,11 @@ base::status check_inputs(const run_config& config, const fs::path& folder,
                 "copy that is as before as policy.model in {}; for other weights begin a new run",
                 model.string(), folder.string(), say_all(changed.model, {}), file);
   }
-  if (changed.tasks.any() || !changed.moved.empty())
-    return other_tasks(config, folder, say_all(changed.tasks, changed.moved));
+  if (changed.tasks.any() || !changed.moved.empty()) {
+    const std::string changes = say_all(changed.tasks, changed.moved);
+    return config.tasks.source == "suite" ? other_tasks_of_suite(config, folder, changes)
+                                          : other_generated_tasks(folder, changes);
+  }
   if (changed.recorded)
     return fail(errc::invalid_argument,
                 "policy.recorded: {} is not the file that {} was begun with: put it back; to play "

@@ -141,6 +141,19 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
   CHECK(fs::last_write_time(contrastive / "run.db") == before);
   // Other settings are another ablation.
   f.refused(arms, "16", "learner.steps is 2 there and 4 here");
+  // A build that draws other tasks makes no run beside those that are there. Their table it makes.
+  const fs::path meta = plain / "meta.json";
+  const std::string begun = base::read_file(meta).value();
+  base::json other = base::parse_json(begun).value();
+  other["begun_with"]["tasks"]["train"][0] = "no_such_task@" + std::string(32, '0');
+  REQUIRE(base::write_file_atomic(meta, other.dump()));
+  CHECK(f.go(arms, "8").code == 0);
+  f.seeds = "5,6";
+  f.refused(arms, "8", "grpo/seed-5: tasks.source is generated, and other tasks are drawn here",
+            {"--dry-run"});
+  REQUIRE(base::write_file_atomic(meta, begun));
+  CHECK(f.go(arms, "8", {"--dry-run"}).code == 0);
+  f.seeds = "5";
   fs::rename(shared, f.folder.path() / "moved");
   const finished lost = f.go(arms, "8");
   CHECK(lost.code == 2);

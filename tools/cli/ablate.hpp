@@ -18,8 +18,9 @@ base::expected<std::vector<plan_state>> look_at_runs(const ablation_plan& plan,
                                                      const std::filesystem::path& out);
 
 /// Checks all that can be known before a run begins, for the first run of each arm and shared stage
-/// that has not begun: other seeds differ in nothing that is checked. Errors: as preflight(), with
-/// the run; invalid_argument where no task is held out.
+/// that has not begun: other seeds differ in nothing that is checked. Where runs are left, those
+/// that are there must have the tasks that this build draws. Errors: as preflight() and
+/// actors::check_tasks_begun_with, with the run; invalid_argument where no task is held out.
 base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
                         const std::filesystem::path& out);
 

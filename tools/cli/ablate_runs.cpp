@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/config/begun_with.hpp"
 #include "actors/config/config_file.hpp"
 #include "actors/config/preflight.hpp"
 #include "actors/orchestrator/task_book.hpp"
@@ -94,8 +95,37 @@ base::expected<std::vector<plan_state>> look_at_runs(const ablation_plan& plan,
   return states;
 }
 
+namespace {
+
+/// That the runs which are there have the tasks that this build draws: those that are to be made
+/// get these, and answers are paired by them.
+base::status check_tasks_there(const ablation_plan& plan, const std::vector<plan_state>& states,
+                               const fs::path& out) {
+  std::map<std::string, actors::task_book> drawn;  // by stage: seeds and arms have the same
+  for (std::size_t k = 0; k < plan.runs.size(); ++k) {
+    const planned_run& run = plan.runs[k];
+    // A corpus has its own, and a search those of the suite in OUT.
+    if (states[k] == plan_state::missing || run.config.stage == "sft" || run.arm == "evolve")
+      continue;
+    auto found = drawn.find(run.config.stage);
+    if (found == drawn.end()) {
+      QUERN_TRY(auto tasks, actors::task_book::make(run.config));
+      found = drawn.emplace(run.config.stage, std::move(tasks)).first;
+    }
+    QUERN_TRY(const base::json meta, storage::read_meta({out / run.name}));
+    const auto same =
+        actors::check_tasks_begun_with(run.config, out / run.name, meta, found->second);
+    if (!same) return base::in_context(run.name, same.error());
+  }
+  return {};
+}
+
+}  // namespace
+
 base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
                         const fs::path& out) {
+  QUERN_TRY(const auto left, runs_left(plan, states));
+  if (!left.empty()) QUERN_CHECK(check_tasks_there(plan, states, out));
   std::set<std::string> checked;
   for (std::size_t k = 0; k < plan.runs.size(); ++k) {
     const planned_run& run = plan.runs[k];

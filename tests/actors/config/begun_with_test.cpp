@@ -177,7 +177,7 @@ TEST_CASE("generated tasks that a build draws otherwise are refused by name") {
   f.config.tasks.seed += 1;
   const std::string name(env::task_name_of(inputs_in(begun).value()->tasks.value().front().id));
   f.refused_with(begun, {"other tasks are drawn here", name, "missing", "are new",
-                         "go on with the build and the machine", (f.run() / "meta.json").string(),
+                         "go on with the build and on the host", (f.run() / "meta.json").string(),
                          "begin a new run"});
   CHECK_FALSE(check_tasks_begun_with(f.config, f.run(), begun, task_book::make(f.config).value()));
   // A run of an earlier build kept no list of them.

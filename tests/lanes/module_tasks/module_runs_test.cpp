@@ -1,6 +1,7 @@
 // Runs whose suite are tasks of others.
 #include <cstdlib>
 
+#include "actors/config/begun_with.hpp"
 #include "actors/config/config_file.hpp"
 #include "actors/config/reference_check.hpp"
 #include "actors/orchestrator/task_book.hpp"
@@ -46,6 +47,35 @@ TEST_CASE_FIXTURE(runs_fixture, "a run takes a level of KernelBench as its suite
   CHECK(
       contains(actors::check_lane(config, actors::task_book::make(config).value()).error().message,
                "is of lane modules, env.lane is cpp"));
+}
+
+TEST_CASE_FIXTURE(runs_fixture,
+                  "tasks of a tree that changed are refused with the key of the tree") {
+  const auto begun = [&] {
+    actors::run_inputs inputs;
+    auto& known = inputs.tasks.emplace();
+    const auto book = actors::task_book::make(config).value();
+    for (const actors::book_task& one : book.tasks())
+      known.push_back({one.id, one.held_out});
+    return base::json{{actors::begun_with_key, actors::to_json(inputs)}};
+  };
+  const auto told = [&](const base::json& meta) {
+    const auto checked = actors::check_tasks_begun_with(config, path("run"), meta,
+                                                        actors::task_book::make(config).value());
+    return checked ? std::string() : checked.error().message;
+  };
+  config.tasks.suite = "kernelbench:2";
+  base::json before = begun();
+  CHECK(told(before).empty());
+  write("tree/KernelBench/level2/1_Linear_ReLU.py", test::module_text("x.relu() + 2"));
+  CHECK(contains(told(before), "tasks.suite is kernelbench:2 (tasks.kernelbench: " + path("tree")));
+  CHECK(contains(told(before), "as tasks.kernelbench in"));
+  // A path of its own has no such key.
+  config.tasks.suite = path("tree/KernelBench/level2");
+  before = begun();
+  write("tree/KernelBench/level2/1_Linear_ReLU.py", test::module_text("x.relu() + 3"));
+  CHECK(contains(told(before), "as tasks.suite in"));
+  CHECK_FALSE(contains(told(before), "(tasks.kernelbench"));
 }
 
 TEST_CASE_FIXTURE(runs_fixture, "the key for the tree is read, made absolute, and needs a suite") {
