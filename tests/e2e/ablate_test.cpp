@@ -36,8 +36,8 @@ struct ablate_fixture {
     for (const char* setting :
          {"env.sandbox=best_effort", "env.protocol=cost_model/1", "algorithm.group_size=4",
           "algorithm.groups_per_step=1", "tasks.count=4", "tasks.held_out_count=2",
-          "self_train.learner.steps=1", "observe.evaluation_set_held_out=4",
-          "policy.max_new_tokens=300"}) {
+          "self_train.learner.steps=1", "self_train.tasks.count=3",
+          "observe.evaluation_set_held_out=4", "policy.max_new_tokens=300"}) {
       argv.emplace_back("--set");
       argv.emplace_back(setting);
     }
@@ -153,6 +153,11 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
             {"--dry-run"});
   REQUIRE(base::write_file_atomic(meta, begun));
   CHECK(f.go(arms, "8", {"--dry-run"}).code == 0);
+  f.seeds = "5";
+  // A shared stage may have other tasks than the arm of the same stage: each is held to its own.
+  CHECK(f.go("stage1+2", "8").code == 0);
+  f.seeds = "5,6";
+  CHECK(f.go("stage1+2", "8", {"--dry-run"}).code == 0);
   f.seeds = "5";
   fs::rename(shared, f.folder.path() / "moved");
   const finished lost = f.go(arms, "8");

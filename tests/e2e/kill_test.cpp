@@ -180,7 +180,7 @@ class victim_run {
              find_processes({"quern", "evaluator", sockets_before}).empty();
     }));
     // A child that it had forked and that has not come to exec has the lock until then.
-    CHECK(wait_until(60_s, [&] { return !storage::is_locked(run_ / "LOCK").value(); }));
+    CHECK(wait_until(20_s, [&] { return !storage::is_locked(run_ / "LOCK").value(); }));
     start({program("quern"), "resume", run_.string()});
   }
 
@@ -297,11 +297,8 @@ TEST_CASE("kill -9 of one of two generators: the other one goes on, and nothing 
   one.finish();
   CHECK(one.lost() == 0);
   // Nobody else ended: neither the other generator nor the learner.
-  // A busy machine may starve one for so long that the supervisor ends it, and says so: once.
-  const auto starved = ends_told(log, "lives and does not answer");
-  CHECK(starved <= 1);
-  CHECK(ends_told(log, "ended (killed by signal 9") == kills + starved);
-  CHECK(ends_told(log, "; starting it again") == kills + starved);
+  CHECK(ends_told(log, "ended (killed by signal 9") == kills);
+  CHECK(ends_told(log, "; starting it again") == kills);
 }
 
 TEST_CASE("a process that is frozen is killed and started again") {

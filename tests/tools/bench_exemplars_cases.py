@@ -56,6 +56,8 @@ items = [{"task": task, "held_out": held, "swapped": swapped, "shown": shown, "b
 folder = run / "arm" / ("seed-" + value("--seeds"))
 folder.mkdir(parents=True)
 (folder / "evaluation_set.json").write_text(json.dumps({"items": items}))
+(folder / "metrics.jsonl").write_text("".join(json.dumps({"step": k, "batch": {"ok": ok}}) + "\\n"
+                                               for k, ok in enumerate((0.5, 0.7, 0.2, 0.4))) + '{"step')
 import sqlite3
 ledger = sqlite3.connect(folder / "run.db")
 ledger.executescript("CREATE TABLE verdicts(i); CREATE TABLE variants(i); INSERT INTO verdicts VALUES (1), (2)")
@@ -185,6 +187,7 @@ def check_runs():
     end = run("two", "--seeds", "1,2", "--variants", "half", contrastive=2.0)
     assert end.returncode == 0 and "half over grpo: x2.00 (2.00 to 2.00) over 6 pairs: holds" in end.stdout, end
     assert "2 verdicts and 0 kernels in the archive" in end.stdout, end
+    assert "half/2: right answers of the batches, steps 1 to 2: 60 %; 3 to 4: 30 %" in end.stdout, end
     assert made() == ["stage2/seed-1", "stage2/seed-2", "grpo/seed-1", "half/seed-1", "grpo/seed-2", "half/seed-2"]
     # Only what is missing is made; a variant with a stage 2 of its own has that made, too.
     end = run("two", "--seeds", "1", "--variants", "half,all-8-s2")

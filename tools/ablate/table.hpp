@@ -48,10 +48,10 @@ struct arm_row {
   double seconds = 0, shared_seconds = 0;                ///< of all seeds
 };
 
-/// What a mean reward is made of, since a failure has none: share right x mean reward of the right.
+/// A mean reward is the product of these, since a failure has none.
 struct reward_parts {
-  double right = 0;         ///< share
-  double right_reward = 0;  ///< mean reward of the right answers; 0 where none is
+  double right = 0;         ///< Share of right answers.
+  double right_reward = 0;  ///< Their mean reward; 0 where none is right.
 };
 
 /// Of two arms, over the answers that both have judged, by seed, task and ordinal.

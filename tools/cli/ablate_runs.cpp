@@ -1,5 +1,6 @@
 // The runs of an ablation, one after the other.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -97,20 +98,30 @@ base::expected<std::vector<plan_state>> look_at_runs(const ablation_plan& plan,
 
 namespace {
 
+/// What decides which tasks a run draws, as text. A shared stage and an arm of the same stage may
+/// differ in it.
+std::string drawing_of(const actors::run_config& config) {
+  std::string text = config.env.lane;
+  for (const auto& one : actors::differences({}, config))
+    if (one.path.starts_with("tasks.")) text += "\n" + one.path + "=" + one.after;
+  return text;
+}
+
 /// That the runs which are there have the tasks that this build draws: those that are to be made
 /// get these, and answers are paired by them.
 base::status check_tasks_there(const ablation_plan& plan, const std::vector<plan_state>& states,
                                const fs::path& out) {
-  std::map<std::string, actors::task_book> drawn;  // by stage: seeds and arms have the same
+  std::map<std::string, actors::task_book> drawn;  // by drawing_of: seeds and arms share one
   for (std::size_t k = 0; k < plan.runs.size(); ++k) {
     const planned_run& run = plan.runs[k];
     // A corpus has its own, and a search those of the suite in OUT.
     if (states[k] == plan_state::missing || run.config.stage == "sft" || run.arm == "evolve")
       continue;
-    auto found = drawn.find(run.config.stage);
+    const std::string drawing = drawing_of(run.config);
+    auto found = drawn.find(drawing);
     if (found == drawn.end()) {
       QUERN_TRY(auto tasks, actors::task_book::make(run.config));
-      found = drawn.emplace(run.config.stage, std::move(tasks)).first;
+      found = drawn.emplace(drawing, std::move(tasks)).first;
     }
     QUERN_TRY(const base::json meta, storage::read_meta({out / run.name}));
     const auto same =

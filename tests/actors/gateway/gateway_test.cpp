@@ -24,8 +24,9 @@ using actors::lease_outcome;
 using actors::sample_id;
 using actors::test::run_fixture;
 
-/// A side that is silent for five of them is gone. Long where silence is not what a case is about:
-/// a busy machine may keep a thread from its core for a while.
+/// A side that is silent for five of them is gone. Short where a host is to be missed; quick where
+/// something is to happen at each of them; else long, since a busy machine may keep a thread from
+/// its core for a while.
 constexpr int beat_ms = 5000, quick_beat_ms = 500, short_beat_ms = 50;
 
 struct folder_fixture {

@@ -250,7 +250,7 @@ TEST_CASE("kill -9 of every process of a run on a GPU: nothing is lost, the same
     ++kills[target];
     if (target != "control") continue;
     REQUIRE(control->wait(120_s));
-    REQUIRE(wait_until(120_s, [&] {
+    REQUIRE(wait_until(20_s, [&] {
       return find_processes({"quern-torch", w.run.string()}).empty() &&
              !storage::is_locked(w.run / "LOCK").value();
     }));
