@@ -131,10 +131,13 @@ function(quern_test name)
   add_dependencies(quern_all_tests ${name})
   set_target_properties(${name} PROPERTIES QUERN_TEST ON QUERN_OPTIMISED ${arg_OPTIMISED})
   add_test(NAME ${name} COMMAND ${name})
+  # Tests run side by side: threads that spin while they wait would take each other's cores (tools/quern.cpp).
+  set(environment "OMP_WAIT_POLICY=passive")
   if(NOT arg_MUST_FAIL)
     # Where the program says what became of each case (tests/support/main.cpp); tools/count_cases adds them up.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "QUERN_TEST_CASES=${CMAKE_BINARY_DIR}/cases/${name}")
+    list(APPEND environment "QUERN_TEST_CASES=${CMAKE_BINARY_DIR}/cases/${name}")
   endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
   # The long ones start first, so that none of them is alone at the end.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${cost} LABELS "${arg_FLAVOUR};${arg_LABELS}")
   # With sanitisers no time counts.

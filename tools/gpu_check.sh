@@ -230,8 +230,8 @@ if [ -x "$modules" ]; then
       step "hostile modules, $share" 5 200 530 "$modules" hostile --gpu @GPU@ --compilers "$threads" --part $share
     done
     # Looks for what was left behind on the whole host.
-    for share in 1/2 2/2; do
-      alone "mixed modules, $share" 14 300 530 "$modules" mixed --gpu @GPU@ --compilers "$threads" --count 500 --part $share
+    for share in 1/3 2/3 3/3; do
+      alone "mixed modules, $share" 14 420 530 "$modules" mixed --gpu @GPU@ --compilers "$threads" --count 500 --part $share
     done
   fi
   alone "rate of modules" 14 "$(pick "rate of modules" 60 150)" 530 "$modules" rate --honest --gpu @GPU@ --compilers "$threads" \

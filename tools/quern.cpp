@@ -2,6 +2,7 @@
 // milliseconds.
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,13 @@ int help(std::FILE* out) {
   return out == stdout ? done : usage;
 }
 
+/// Threads of LibTorch wait for each other many times a token. Where they spin meanwhile, they take
+/// the cores of the run's other processes, and of each other. libgomp reads it when a child begins.
+void let_threads_sleep() {
+  constexpr int unless_it_is_set = 0;
+  ::setenv("OMP_WAIT_POLICY", "passive", unless_it_is_set);
+}
+
 /// Without a handler anywhere, and without noexcept, for which the frames below would be unwound
 /// first: one of them may hold a node, which waits for actors that were never started.
 int run(const command& known, int argc, char** argv) {
@@ -72,6 +80,7 @@ int main(int argc, char** argv) {
   quern::base::fill_standard_descriptors();
   quern::base::raise_descriptor_limit();
   quern::base::ignore_file_size_signal();
+  let_threads_sleep();
   if (argc < 2) return help(stderr);
   std::string_view name = argv[1];
   const bool asks = name == "--help" || name == "-h" || name == "help";

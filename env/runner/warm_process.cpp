@@ -20,6 +20,8 @@ namespace {
 /// Libraries on a cold disk, beside busy neighbours.
 constexpr int warm_up_limit_ms = 120'000;
 constexpr int fork_limit_ms = 10'000;
+/// It ends its children first. Those with a GPU take their contexts down, one behind the other.
+constexpr int end_limit_ms = 20'000;
 
 base::status send_request(int control, std::span<const std::byte> request, int fd) {
   iovec part{const_cast<std::byte*>(request.data()), request.size()};
@@ -92,9 +94,10 @@ base::expected<warm_process> warm_process::start(std::vector<std::string> argv,
 warm_process::~warm_process() {
   control_.reset();  // end of file: the process ends, and its children with it
   if (pid_ < 0) return;
-  for (int i = 0; i < 100; ++i) {
+  constexpr int pause_ms = 2;
+  for (int waited = 0; waited < end_limit_ms; waited += pause_ms) {
     if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
-    usleep(2000);
+    usleep(pause_ms * 1000);
   }
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);

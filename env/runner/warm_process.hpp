@@ -13,7 +13,8 @@
 namespace quern::env {
 
 /// Owns the process, which finds the other end of a SOCK_SEQPACKET pair on descriptor
-/// runner::socket_fd, sends one message when it is ready, and ends when this object does.
+/// runner::socket_fd, sends one message when it is ready, and ends when this object does. It then
+/// has 20 s to end and reap its children before it is killed: nobody of ours would reap them.
 /// Thread-compatible.
 class warm_process {
  public:

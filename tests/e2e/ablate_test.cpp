@@ -41,6 +41,8 @@ struct ablate_fixture {
       argv.emplace_back("--set");
       argv.emplace_back(setting);
     }
+    argv.emplace_back("--set");
+    argv.push_back("policy.model=" + small_policy());
     argv.insert(argv.end(), more.begin(), more.end());
     return argv;
   }
@@ -258,10 +260,13 @@ TEST_CASE("right answers are measured again over another baseline, for a table o
   ablate_fixture f;
   const std::string arms = "vanilla,+grpo";
   f.refused(arms, "8", "--over: env.protocol: cost_model/1 measures nothing", {"--over", "plain"});
-  // Real times, which a busy machine may not tell.
-  const std::vector<std::string> timed = {"--set", "env.protocol=paired/1",
-                                          "--set", "env.time_budget_s=0.1",
-                                          "--set", "env.noise_limit=0.5"};
+  // Real times, which a busy machine may not tell, of right answers to held-out tasks, which the
+  // small policy does not know.
+  const std::vector<std::string> timed = {
+      "--set", "policy.model=" + (source_dir() / "policy/demo").string(),
+      "--set", "env.protocol=paired/1",
+      "--set", "env.time_budget_s=0.1",
+      "--set", "env.noise_limit=0.5"};
   const auto over = [&](const std::string& baseline) {
     std::vector<std::string> more = timed;
     more.insert(more.end(), {"--over", baseline});

@@ -42,8 +42,9 @@ learning_world::learning_world(std::vector<std::string> settings, const make_can
       settings_(std::move(settings)) {
   settings_.insert(
       settings_.begin(),
-      {"policy.engine=recorded", "policy.recorded=" + recorded_.string(), "replay.exemplars=none",
-       "learner.warmup_steps=1", "actors.staleness=0", "observe.evaluation_set=false"});
+      {"policy.model=" + first_weights().string(), "policy.engine=recorded",
+       "policy.recorded=" + recorded_.string(), "replay.exemplars=none", "learner.warmup_steps=1",
+       "actors.staleness=0", "observe.evaluation_set=false"});
   config_ = config_of(train_command(folder_.path() / "none", 1, settings_));
   tasks_.emplace(actors::task_book::make(config_).value());
   candidates_ = make(*tasks_);

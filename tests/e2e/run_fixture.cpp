@@ -34,6 +34,10 @@ std::string program(const char* name) {
   return (program_dir() / name).string();
 }
 
+std::string small_policy() {
+  return (source_dir() / "tests/e2e/policy").string();
+}
+
 std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
                                        const std::vector<std::string>& settings) {
   std::vector<std::string> all = {
@@ -41,6 +45,8 @@ std::vector<std::string> train_command(const fs::path& run, std::int64_t steps,
       "algorithm.group_size=4",     "tasks.count=4",
       "tasks.held_out_count=2",     "env.sandbox=best_effort",
       "policy.max_new_tokens=300"};
+  // A configuration of the machine names a policy of its own.
+  if (run_of_machine().empty()) all.push_back("policy.model=" + small_policy());
   for (std::string& one : settings_of_machine())
     all.push_back(std::move(one));
   all.insert(all.end(), settings.begin(), settings.end());

@@ -18,8 +18,12 @@ namespace quern::test {
 /// Path of a program of this build.
 std::string program(const char* name);
 
-/// `quern train` of a small run in `run`, with the settings KEY=VALUE of QUERN_TEST_SETTINGS (by
-/// spaces), with which the same tests run on GPUs (tools/gpu_check.sh), and behind them `settings`.
+/// tests/e2e/policy: knows the first training tasks of configs/quickstart.yaml.
+std::string small_policy();
+
+/// `quern train` of a small run in `run` with small_policy(), with the settings KEY=VALUE of
+/// QUERN_TEST_SETTINGS (by spaces), with which the same tests run on GPUs (tools/gpu_check.sh), and
+/// behind them `settings`.
 std::vector<std::string> train_command(const std::filesystem::path& run, std::int64_t steps,
                                        const std::vector<std::string>& settings = {});
 

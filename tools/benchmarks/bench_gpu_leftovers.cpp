@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 13> names_of_ours = {
 struct raw_process {
   int parent = 0;
   std::string name, start;
+  bool is_zombie = false;  ///< has ended, and its parent has not reaped it
 };
 
 std::optional<raw_process> read_process(const fs::path& folder) {
@@ -37,7 +38,8 @@ std::optional<raw_process> read_process(const fs::path& folder) {
   const auto fields = base::split(std::string_view(*text).substr(close + 2), ' ');
   if (fields.size() < 20) return std::nullopt;
   return raw_process{std::atoi(std::string(fields[1]).c_str()),
-                     text->substr(open + 1, close - open - 1), std::string(fields[19])};
+                     text->substr(open + 1, close - open - 1), std::string(fields[19]),
+                     fields[0] == "Z"};
 }
 
 bool has_name_of_ours(const std::string& name) {
@@ -61,7 +63,7 @@ std::map<int, host_process> look_at_processes() {
   }
   std::map<int, host_process> found;
   for (const auto& [pid, one] : raw) {
-    host_process p{one.name, one.start, ""};
+    host_process p{one.name, one.start, one.is_zombie ? " (zombie)" : ""};
     int steps = 0;
     for (auto at = raw.find(one.parent); at != raw.end() && steps < 64;
          at = raw.find(at->second.parent), ++steps) {

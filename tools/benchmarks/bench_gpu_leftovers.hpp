@@ -13,7 +13,7 @@ namespace quern::tools {
 
 struct host_process {
   std::string name, start;  ///< as /proc tells them
-  std::string parents;      ///< " < name < name", from its own parent up
+  std::string parents;      ///< " < name < name", from its own parent up; " (zombie)" before it
   bool ours = false;        ///< a descendant of this process
   bool others = false;      ///< a descendant of another evaluator that is at work
 };

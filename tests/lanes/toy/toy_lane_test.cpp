@@ -89,17 +89,22 @@ TEST_CASE_FIXTURE(toy_fixture,
 TEST_CASE_FIXTURE(toy_fixture, "a run of a third lane goes from its suite to a step of training") {
   const fs::path run = folder.path() / "run";
   const fs::path log = folder.path() / "control";
-  auto control = base::subprocess::start(
-      {.argv = {(toy_programs() / "quern").string(), "train",
-                (source_dir() / "configs/quickstart.yaml").string(), "--set",
-                "run.folder=" + run.string(), "--set", "env.lane=toy", "--set",
-                "tasks.source=suite", "--set", "tasks.suite=" + toy_suite(), "--set",
-                "learner.steps=1", "--set", "algorithm.group_size=4", "--set",
-                "policy.max_new_tokens=300", "--set", "env.sandbox=best_effort"},
-       .log = log});
+  std::vector<std::string> argv = {(toy_programs() / "quern").string(), "train",
+                                   (source_dir() / "configs/quickstart.yaml").string()};
+  for (const std::string& setting :
+       {"run.folder=" + run.string(), std::string("env.lane=toy"),
+        std::string("tasks.source=suite"), "tasks.suite=" + toy_suite(),
+        std::string("learner.steps=20"), std::string("observe.evaluation_set=false"),
+        std::string("algorithm.group_size=4"), std::string("policy.max_new_tokens=300"),
+        std::string("env.sandbox=best_effort"), "policy.model=" + small_policy()}) {
+    argv.emplace_back("--set");
+    argv.push_back(setting);
+  }
+  auto control = base::subprocess::start({.argv = std::move(argv), .log = log});
   REQUIRE(control);
   const auto said = [&] { return base::read_file(log).value_or(""); };
-  // A host that has another lane, too, joins where the run's own evaluator did.
+  // A host that has another lane, too, joins where the run's own evaluator did, while there are
+  // steps to take.
   std::vector<pid_t> own;
   REQUIRE(wait_until(120_s, [&] {
     own = find_children(control->pid(), {"evaluator", "--connect"});

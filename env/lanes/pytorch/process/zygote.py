@@ -310,6 +310,17 @@ def serve(path, gpu, without_memory):
     gc.collect()
     gc.freeze()
     control.send(json.dumps(facts(torch)).encode())
+    try:
+        answer_questions(zygote, woken)
+    finally:
+        # However it ends: an evaluator that left without its answer, too.
+        zygote.reap()
+        zygote.close()
+
+
+def answer_questions(zygote, woken):
+    """Until the evaluator closes its socket. ConnectionError: it left without its answer. In a child this never returns."""
+    control = zygote.control
     while True:
         coming = {child.control: child for child in zygote.begun}
         ready, _, _ = select.select([control, woken, *coming], [], [])
@@ -326,8 +337,6 @@ def serve(path, gpu, without_memory):
             continue
         message, fds, flags, _ = socket.recv_fds(control, 65536, 1)
         if not message or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-            zygote.reap()
-            zygote.close()
             return
         asked = json.loads(message)
         if "prefork" in asked:

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <span>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -11,9 +12,12 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "base/json.hpp"
+#include "base/program.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
+#include "env/runner/warm_process.hpp"
 #include "env/sandbox/probe.hpp"
 #include "support/test.hpp"
 
@@ -272,6 +276,42 @@ TEST_CASE("no ready child is left when the warm Python ends, however it ends") {
     }
     for (const int pid : ready)
       CHECK(ends_within_seconds(pid, 20));
+  }
+}
+
+TEST_CASE("children are reaped before the warm Python is gone, and where nobody waits for it") {
+  const auto python = find_module_python();
+  if (!python) return test::skip(python.error().message);
+  const std::string script =
+      (base::share_folder("env/lanes/pytorch/process").value() / "zygote.py").string();
+  const std::string library = (base::program_folder() / "libquern_python.so").string();
+  const std::string no_gpu = R"({"without_memory": false, "gpu": null})";
+  const std::string which = R"({"ready": true})";
+  const std::string three =
+      R"({"prefork": 3, "below": 3, "memory_bytes": 4294967296, "work_bytes": 1048576,
+          "required": false, "compilers": false, "profiled": false})";
+  const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+  for (const bool is_left : {false, true}) {
+    CAPTURE(is_left);
+    std::vector<int> ready;
+    {
+      auto parent = warm_process::start(
+          {python->string(), script, library, no_gpu},
+          {"LD_PRELOAD=" + library, "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin", "LC_ALL=C"});
+      REQUIRE(parent);
+      REQUIRE(parent->tell(bytes(three)));
+      const auto told = parent->ask(bytes(which), {});
+      REQUIRE(told);
+      const base::json answer = base::parse_json(*told).value();
+      for (const base::json& pid : answer.at("ready"))
+        ready.push_back(pid.get<int>());
+      REQUIRE(ready.size() == 3);
+      // The answer meets a closed socket.
+      if (is_left) REQUIRE(parent->tell(bytes(which)));
+    }
+    // They would belong to the host's first process, which reaps them later or never.
+    for (const int pid : ready)
+      CHECK_FALSE(std::filesystem::exists("/proc/" + std::to_string(pid)));
   }
 }
 

@@ -1,0 +1,49 @@
+// The evaluator's side of a warm process: how its end is waited for.
+#include "env/runner/warm_process.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "support/test.hpp"
+
+using namespace quern;
+using namespace quern::env;
+
+namespace {
+
+/// A shell that says it is ready on descriptor 3, waits until that is closed, and does `then`.
+base::expected<warm_process> shell_that(const std::string& then) {
+  return warm_process::start({"/bin/sh", "-c", "printf ready >&3; cat <&3 >/dev/null; " + then},
+                             {"PATH=/usr/bin:/bin"});
+}
+
+bool exists(int pid) {
+  return kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+}  // namespace
+
+TEST_CASE("a warm process has time to end its children, and is reaped") {
+  const auto folder = base::temp_folder::make("quern-warm").value();
+  const auto done = folder.path() / "done";
+  int pid = -1;
+  {
+    // Contexts of many children take as long.
+    const auto warm = shell_that("sleep 1.5; touch " + done.string());
+    REQUIRE(warm);
+    CHECK(warm->hello() == "ready");
+    pid = warm->pid();
+    CHECK(exists(pid));
+  }
+  CHECK(std::filesystem::exists(done));
+  CHECK_FALSE(exists(pid));
+}
+
+TEST_CASE("a process that does not become warm is an error that names it") {
+  const auto never = warm_process::start({"/bin/sh", "-c", "exit 3"}, {});
+  REQUIRE_FALSE(never);
+  CHECK(never.error().code == base::errc::unavailable);
+  CHECK(test::contains(never.error().message, "/bin/sh"));
+}
