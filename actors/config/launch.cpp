@@ -137,7 +137,9 @@ std::vector<std::string> travelling_environment() {
   std::vector<std::string> found;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (text.starts_with("NCCL_") || text.starts_with("QUERN_")) found.emplace_back(text);
+    const bool travels = text.starts_with("NCCL_") || text.starts_with("QUERN_") ||
+                         text.starts_with("OMP_WAIT_POLICY=");
+    if (travels) found.emplace_back(text);
   }
   return found;
 }

@@ -30,7 +30,8 @@ base::expected<std::vector<std::string>> launch_command(const std::string& patte
                                                         const std::vector<std::string>& environment,
                                                         const std::vector<std::string>& argv);
 
-/// Variables of this process that go along to other hosts: those that say how NCCL and Quern work.
+/// Variables of this process that go along to other hosts: those that say how NCCL and Quern work,
+/// and how threads of LibTorch wait.
 std::vector<std::string> travelling_environment();
 
 }  // namespace quern::actors

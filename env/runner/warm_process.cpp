@@ -20,8 +20,6 @@ namespace {
 /// Libraries on a cold disk, beside busy neighbours.
 constexpr int warm_up_limit_ms = 120'000;
 constexpr int fork_limit_ms = 10'000;
-/// It ends its children first. Those with a GPU take their contexts down, one behind the other.
-constexpr int end_limit_ms = 20'000;
 
 base::status send_request(int control, std::span<const std::byte> request, int fd) {
   iovec part{const_cast<std::byte*>(request.data()), request.size()};
@@ -66,7 +64,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }  // namespace
 
 base::expected<warm_process> warm_process::start(std::vector<std::string> argv,
-                                                 std::vector<std::string> environment) {
+                                                 std::vector<std::string> environment,
+                                                 std::chrono::milliseconds end_limit) {
   QUERN_TRY(auto ends, runner_link::make_pair());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -81,6 +80,7 @@ base::expected<warm_process> warm_process::start(std::vector<std::string> argv,
                       std::strerror(error));
   warm_process started;
   started.pid_ = pid;
+  started.end_limit_ = end_limit;
   started.control_ = std::move(ends.first);
   ends.second.reset();
   started.hello_ = message_within(started.control_.get(), warm_up_limit_ms);
@@ -94,11 +94,12 @@ base::expected<warm_process> warm_process::start(std::vector<std::string> argv,
 warm_process::~warm_process() {
   control_.reset();  // end of file: the process ends, and its children with it
   if (pid_ < 0) return;
-  constexpr int pause_ms = 2;
-  for (int waited = 0; waited < end_limit_ms; waited += pause_ms) {
+  kill(pid_, SIGCONT);  // one that is stopped sees no end of file
+  const auto deadline = std::chrono::steady_clock::now() + end_limit_;
+  do {
     if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
-    usleep(pause_ms * 1000);
-  }
+    usleep(2000);
+  } while (std::chrono::steady_clock::now() < deadline);
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }

@@ -2,6 +2,7 @@
 // the evaluator's side of it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -13,8 +14,7 @@
 namespace quern::env {
 
 /// Owns the process, which finds the other end of a SOCK_SEQPACKET pair on descriptor
-/// runner::socket_fd, sends one message when it is ready, and ends when this object does. It then
-/// has 20 s to end and reap its children before it is killed: nobody of ours would reap them.
+/// runner::socket_fd, sends one message when it is ready, and ends when this object does.
 /// Thread-compatible.
 class warm_process {
  public:
@@ -26,11 +26,16 @@ class warm_process {
   }
   ~warm_process();
 
+  /// How long the end of this object waits for one whose children end at once.
+  static constexpr std::chrono::milliseconds usual_end_limit{200};
+
   /// Starts `argv` (argv[0] is the program's path) with this environment and nothing else of ours,
-  /// and waits two minutes until it is ready. Error (unavailable): it cannot be started, or did not
-  /// become ready.
+  /// and waits two minutes until it is ready. When this object ends, the process has `end_limit` to
+  /// end and reap its children, and is killed then: what it leaves goes to the host's first
+  /// process. Error (unavailable): it cannot be started, or did not become ready.
   static base::expected<warm_process> start(std::vector<std::string> argv,
-                                            std::vector<std::string> environment);
+                                            std::vector<std::string> environment,
+                                            std::chrono::milliseconds end_limit = usual_end_limit);
 
   /// What it said when it was ready.
   [[nodiscard]] const std::string& hello() const { return hello_; }
@@ -50,10 +55,12 @@ class warm_process {
     std::swap(control_, other.control_);
     std::swap(pid_, other.pid_);
     std::swap(hello_, other.hello_);
+    std::swap(end_limit_, other.end_limit_);
   }
   base::unique_fd control_;
   int pid_ = -1;
   std::string hello_;
+  std::chrono::milliseconds end_limit_ = usual_end_limit;
 };
 
 }  // namespace quern::env

@@ -89,7 +89,7 @@ TEST_CASE("ranks, generator and evaluator on hosts of their own, with weights ov
   fs::permissions(launch, fs::perms::owner_all);
   // Enough that it goes on while a process that is not admitted is started, which takes as long as
   // a few steps.
-  constexpr std::int64_t steps = 12;
+  constexpr std::int64_t steps = 24;
   auto control = base::subprocess::start(
       {.argv = train_command(
            run, steps,

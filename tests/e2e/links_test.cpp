@@ -27,7 +27,7 @@ TEST_CASE("weights over links, from two learner ranks: a generator dies, then ra
   const auto folder = base::temp_folder::make().value();
   const fs::path run = folder.path() / "run";
   // Enough that steps are left when rank 0 is hit: the window may hold the samples of some.
-  constexpr std::int64_t steps = 12;
+  constexpr std::int64_t steps = 24;
   // The incarnation begins with version 0, so that a new generator is behind by more than a sample
   // may be old: without the newest weights it could not go on.
   auto control = base::subprocess::start(

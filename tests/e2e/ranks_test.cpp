@@ -122,7 +122,7 @@ std::string logs_of(const fs::path& run) {
 TEST_CASE("a rank of which only the thread that computes hangs is named, and the run goes on") {
   const auto folder = base::temp_folder::make().value();
   const fs::path run = folder.path() / "run";
-  constexpr std::int64_t steps = 8;
+  constexpr std::int64_t steps = 16;
   auto control = base::subprocess::start(
       {.argv = train_command(
            run, steps,
@@ -185,7 +185,7 @@ TEST_CASE(
   const auto folder = base::temp_folder::make().value();
   const fs::path run = folder.path() / "run";
   // Enough that the run is not over before the test has looked for the next one to be hit.
-  constexpr std::int64_t steps = 10;
+  constexpr std::int64_t steps = 20;
   auto control = base::subprocess::start(
       {.argv = train_command(
            run, steps,

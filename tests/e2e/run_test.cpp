@@ -64,6 +64,9 @@ namespace {
 base::json learner_figures(const fs::path& run, const std::vector<std::string>& settings) {
   std::vector<std::string> all{"actors.staleness=0", "observe.evaluation_set=false",
                                "observe.log_level=warning"};
+  // Sums of a width at which their order shows.
+  if (run_of_machine().empty())
+    all.push_back("policy.model=" + (source_dir() / "policy/demo").string());
   all.insert(all.end(), settings.begin(), settings.end());
   const finished trained = run_to_end(train_command(run, 1, all), run.string() + ".log");
   CAPTURE(trained.output);
@@ -116,13 +119,20 @@ TEST_CASE("train, status, sample and export do what they say") {
   REQUIRE(folder);
   const fs::path run = folder->path() / "run";
   const fs::path log = folder->path() / "log";
-  auto control = base::subprocess::start(
-      {.argv = train_command(run, 2,
-                             {"observe.evaluation_set_train=4", "observe.evaluation_set_held_out=2",
-                              "observe.log_level=warning"}),
-       .log = log});
+  auto argv = train_command(run, 2,
+                            {"observe.evaluation_set_train=4", "observe.evaluation_set_held_out=2",
+                             "observe.log_level=warning"});
+  // Tests have it set (cmake/Quern.cmake).
+  const std::string policy = "OMP_WAIT_POLICY";
+  argv.insert(argv.begin(), {"/usr/bin/env", "-u", policy});
+  auto control = base::subprocess::start({.argv = std::move(argv), .log = log});
   REQUIRE(control);
   REQUIRE(wait_until(300_s, [&] { return counts_of(run).issued_ever > 0 || control->poll(); }));
+  // Threads that spin while they wait would take the cores of others.
+  for (const pid_t pid : find_processes({"quern-torch", "generator", run.string()})) {
+    const auto environment = base::read_file("/proc/" + std::to_string(pid) + "/environ");
+    if (environment) CHECK(contains(*environment, policy + "=passive"));
+  }
   // Somebody looks at run.db and does not go away.
   auto reader = storage::database::open(run / "run.db", storage::database::access::read);
   REQUIRE(reader);

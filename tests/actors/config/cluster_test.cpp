@@ -1,4 +1,7 @@
 // Roles on several hosts: where they live, and the command that starts one there.
+#include <algorithm>
+#include <cstdlib>
+
 #include "actors/config/config_file.hpp"
 #include "actors/config/launch.hpp"
 #include "actors/config/learner_setup.hpp"
@@ -292,4 +295,22 @@ TEST_CASE("what ssh's shell reads is what was planned, and each start has its nu
   plan.spec.input.reset();
   // It lives for as long as its input is open.
   CHECK(started_as(plan, 6).value().input == "");
+}
+
+TEST_CASE("how threads wait goes along to other hosts, and what else OpenMP is told does not") {
+  const char* const name = "OMP_WAIT_POLICY";
+  const char* const set = std::getenv(name);
+  const std::string before = set == nullptr ? "" : set;
+  ::setenv(name, "active", 1);
+  ::setenv("OMP_PROC_BIND", "true", 1);
+  const texts found = travelling_environment();
+  ::unsetenv("OMP_PROC_BIND");
+  if (before.empty())
+    ::unsetenv(name);
+  else
+    ::setenv(name, before.c_str(), 1);
+  CHECK(std::ranges::count(found, "OMP_WAIT_POLICY=active") == 1);
+  CHECK(std::ranges::none_of(found, [](const std::string& one) {
+    return one.starts_with("OMP_") && !one.starts_with("OMP_WAIT_POLICY=");
+  }));
 }

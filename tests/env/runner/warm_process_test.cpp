@@ -2,6 +2,7 @@
 #include "env/runner/warm_process.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 
@@ -14,9 +15,10 @@ using namespace quern::env;
 namespace {
 
 /// A shell that says it is ready on descriptor 3, waits until that is closed, and does `then`.
-base::expected<warm_process> shell_that(const std::string& then) {
+base::expected<warm_process> shell_that(const std::string& then,
+                                        std::chrono::milliseconds end_limit) {
   return warm_process::start({"/bin/sh", "-c", "printf ready >&3; cat <&3 >/dev/null; " + then},
-                             {"PATH=/usr/bin:/bin"});
+                             {"PATH=/usr/bin:/bin"}, end_limit);
 }
 
 bool exists(int pid) {
@@ -31,11 +33,35 @@ TEST_CASE("a warm process has time to end its children, and is reaped") {
   int pid = -1;
   {
     // Contexts of many children take as long.
-    const auto warm = shell_that("sleep 1.5; touch " + done.string());
+    const auto warm = shell_that("sleep 1.5; touch " + done.string(), std::chrono::minutes(2));
     REQUIRE(warm);
     CHECK(warm->hello() == "ready");
     pid = warm->pid();
     CHECK(exists(pid));
+  }
+  CHECK(std::filesystem::exists(done));
+  CHECK_FALSE(exists(pid));
+}
+
+TEST_CASE("a warm process that does not end in its time is killed, and reaped") {
+  int pid = -1;
+  {
+    const auto warm = shell_that("exec sleep 1000", std::chrono::milliseconds(50));
+    REQUIRE(warm);
+    pid = warm->pid();
+  }
+  CHECK_FALSE(exists(pid));
+}
+
+TEST_CASE("a warm process that is stopped goes on and ends by itself") {
+  const auto folder = base::temp_folder::make("quern-warm").value();
+  const auto done = folder.path() / "done";
+  int pid = -1;
+  {
+    const auto warm = shell_that("touch " + done.string(), std::chrono::minutes(2));
+    REQUIRE(warm);
+    pid = warm->pid();
+    REQUIRE(kill(pid, SIGSTOP) == 0);
   }
   CHECK(std::filesystem::exists(done));
   CHECK_FALSE(exists(pid));

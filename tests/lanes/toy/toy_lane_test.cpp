@@ -9,6 +9,7 @@
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "lanes/toy/toy_fixture.hpp"
+#include "storage/jsonl.hpp"
 #include "storage/ledger.hpp"
 
 using namespace quern;
@@ -94,9 +95,9 @@ TEST_CASE_FIXTURE(toy_fixture, "a run of a third lane goes from its suite to a s
   for (const std::string& setting :
        {"run.folder=" + run.string(), std::string("env.lane=toy"),
         std::string("tasks.source=suite"), "tasks.suite=" + toy_suite(),
-        std::string("learner.steps=20"), std::string("observe.evaluation_set=false"),
+        std::string("learner.steps=4"), std::string("observe.evaluation_set=false"),
         std::string("algorithm.group_size=4"), std::string("policy.max_new_tokens=300"),
-        std::string("env.sandbox=best_effort"), "policy.model=" + small_policy()}) {
+        std::string("env.sandbox=best_effort")}) {
     argv.emplace_back("--set");
     argv.push_back(setting);
   }
@@ -131,9 +132,12 @@ TEST_CASE_FIXTURE(toy_fixture, "a run of a third lane goes from its suite to a s
   CHECK(contains(said(), "this run uses 1: those of lane toy on toy-text"));
   check_law(run);
   CHECK(counts_of(run).of(storage::sample_state::trained) > 0);
-  const auto verdicts = base::read_file(run / "metrics.jsonl");
-  REQUIRE(verdicts);
-  CHECK(contains(*verdicts, "\"ok\""));
+  int right = 0;
+  REQUIRE(storage::read_jsonl(run / "metrics.jsonl", [&](const base::json& step) -> base::status {
+    right += step["batch"]["verdicts"].value("ok", 0);
+    return {};
+  }));
+  CHECK(right > 0);
   // Generated tasks need a grammar.
   const finished refused = quern({"train", (source_dir() / "configs/quickstart.yaml").string(),
                                   "--set", "env.lane=toy", "--dry-run"});

@@ -22,6 +22,9 @@ constexpr const char* has_torch =
     "import importlib.util as u, sys\n"
     "print(sys.executable if all(map(u.find_spec, ('torch', 'typing_extensions', 'sympy'))) else "
     "'')";
+/// The driver takes contexts of children down one behind the other. Below what an evaluator has to
+/// end (actors/defaults.hpp).
+constexpr std::chrono::milliseconds end_limit_with_gpu{2000};
 constexpr std::size_t longest_script = std::size_t{1} << 20;
 
 base::expected<fs::path> script_named(const char* name) {
@@ -113,7 +116,9 @@ base::expected<python_zygote> python_zygote::start(sandbox_mode mode, warm_up ho
                    {"folders", folders->path().string()}};
   }
   command.push_back(base::dump(more));
-  QUERN_TRY(auto parent, warm_process::start(std::move(command), std::move(environment)));
+  QUERN_TRY(auto parent,
+            warm_process::start(std::move(command), std::move(environment),
+                                gpu ? end_limit_with_gpu : warm_process::usual_end_limit));
   python_zygote started(std::move(parent), mode == sandbox_mode::required);
   started.folders_ = std::move(folders);
   return started;

@@ -169,8 +169,10 @@ class Zygote:
         """Ends what is left. Their groups would stay in the kernel until the next start of an evaluator sweeps them."""
         for pid in self.children:
             os.kill(pid, signal.SIGKILL)
-        for pid, (group, _) in self.children.items():
-            os.waitpid(pid, 0)
+        # In the order of their ends: one that takes long keeps none of the others.
+        while self.children:
+            pid, _ = os.waitpid(-1, 0)
+            group, _ = self.children.pop(pid, (None, None))
             if group:
                 self.library.end_group(group)
 
@@ -385,6 +387,8 @@ def main():
         serve(sys.argv[1], **json.loads(sys.argv[2]))
     except (ConnectionError, BrokenPipeError):
         pass  # the evaluator left without its answer
+    # The evaluator waits for this end, and modules have nothing to put in order.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -297,7 +297,8 @@ TEST_CASE("children are reaped before the warm Python is gone, and where nobody 
     {
       auto parent = warm_process::start(
           {python->string(), script, library, no_gpu},
-          {"LD_PRELOAD=" + library, "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin", "LC_ALL=C"});
+          {"LD_PRELOAD=" + library, "OMP_NUM_THREADS=1", "PATH=/usr/bin:/bin", "LC_ALL=C"},
+          std::chrono::minutes(2));
       REQUIRE(parent);
       REQUIRE(parent->tell(bytes(three)));
       const auto told = parent->ask(bytes(which), {});
@@ -306,7 +307,7 @@ TEST_CASE("children are reaped before the warm Python is gone, and where nobody 
       for (const base::json& pid : answer.at("ready"))
         ready.push_back(pid.get<int>());
       REQUIRE(ready.size() == 3);
-      // The answer meets a closed socket.
+      // The answer meets a closed socket, or is never read.
       if (is_left) REQUIRE(parent->tell(bytes(which)));
     }
     // They would belong to the host's first process, which reaps them later or never.
