@@ -129,10 +129,11 @@ TEST_CASE("train, status, sample and export do what they say") {
   REQUIRE(control);
   REQUIRE(wait_until(300_s, [&] { return counts_of(run).issued_ever > 0 || control->poll(); }));
   // Threads that spin while they wait would take the cores of others.
-  for (const pid_t pid : find_processes({"quern-torch", "generator", run.string()})) {
-    const auto environment = base::read_file("/proc/" + std::to_string(pid) + "/environ");
-    if (environment) CHECK(contains(*environment, policy + "=passive"));
-  }
+  const auto generators = find_processes({"quern-torch", "generator", run.string()});
+  CHECK_FALSE(generators.empty());
+  for (const pid_t pid : generators)
+    CHECK(contains(base::read_file("/proc/" + std::to_string(pid) + "/environ").value_or(""),
+                   policy + "=passive"));
   // Somebody looks at run.db and does not go away.
   auto reader = storage::database::open(run / "run.db", storage::database::access::read);
   REQUIRE(reader);

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 13> names_of_ours = {
 struct raw_process {
   int parent = 0;
   std::string name, start;
-  bool is_zombie = false;  ///< has ended, and its parent has not reaped it
+  bool is_zombie = false;
 };
 
 std::optional<raw_process> read_process(const fs::path& folder) {
@@ -63,7 +63,8 @@ std::map<int, host_process> look_at_processes() {
   }
   std::map<int, host_process> found;
   for (const auto& [pid, one] : raw) {
-    host_process p{one.name, one.start, one.is_zombie ? " (zombie)" : ""};
+    host_process p{one.name, one.start, ""};
+    p.is_zombie = one.is_zombie;
     int steps = 0;
     for (auto at = raw.find(one.parent); at != raw.end() && steps < 64;
          at = raw.find(at->second.parent), ++steps) {
@@ -129,7 +130,8 @@ host_leftovers left_behind(const host_snapshot& before, const host_snapshot& aft
   for (const auto& [pid, one] : after.processes) {
     const auto known = before.processes.find(pid);
     if (known != before.processes.end() && known->second.start == one.start) continue;
-    const std::string text = fmt::format("{} {}{}", pid, one.name, one.parents);
+    const std::string text =
+        fmt::format("{} {}{}{}", pid, one.name, one.is_zombie ? " (zombie)" : "", one.parents);
     (one.ours || (has_name_of_ours(one.name) && !one.others) ? left.processes
                                                              : left.foreign_processes)
         .push_back(text);

@@ -13,9 +13,10 @@ namespace quern::tools {
 
 struct host_process {
   std::string name, start;  ///< as /proc tells them
-  std::string parents;      ///< " < name < name", from its own parent up; " (zombie)" before it
+  std::string parents;      ///< " < name < name", from its own parent up
   bool ours = false;        ///< a descendant of this process
   bool others = false;      ///< a descendant of another evaluator that is at work
+  bool is_zombie = false;   ///< has ended, and its parent has not reaped it
 };
 
 /// As NVML tells; what it does not is left out.
