@@ -14,7 +14,9 @@ namespace fs = std::filesystem;
 
 std::string looped_module::model(const std::string& as, int rounds,
                                  const std::string& result) const {
-  return fmt::format(R"(import torch
+  const bool sleeps = pause_ms > 0;
+  return fmt::format(
+      R"({}import torch
 import torch.nn as nn
 
 
@@ -24,12 +26,14 @@ class {}(nn.Module):
         self.linear = nn.Linear(width, width)
 
     def forward(self, x):
-        y = self.linear(x)
+{}        y = self.linear(x)
         for _ in range({}):
             y = {}
         return {}
 )",
-                     as, rounds, step, result);
+      sleeps ? "import time\n" : "", as,
+      sleeps ? fmt::format("        time.sleep({:.6f})\n", pause_ms * rounds / 1000) : "", rounds,
+      step, result);
 }
 
 std::string looped_module::reference() const {
@@ -59,6 +63,13 @@ std::string looped_module::task_file() const {
 std::vector<looped_module> looped_modules(int times) {
   return {{"clamped_linear", "torch.maximum(torch.relu(y), x)", 128, times},
           {"bounded_linear", "torch.minimum(torch.relu(y), x)", 96, times}};
+}
+
+std::vector<looped_module> sleeping_modules(int times, double call_ms) {
+  auto modules = looped_modules(times);
+  for (looped_module& one : modules)
+    one.pause_ms = call_ms / times;
+  return modules;
 }
 
 void write_suite(const fs::path& folder, const std::vector<looped_module>& modules) {

@@ -13,6 +13,7 @@ struct looped_module {
   std::string name;
   std::string step;  ///< of the loop: the next y from y and x
   int width = 0, times = 0;
+  double pause_ms = 0;  ///< of each round, slept at once before the loop
 
   /// A module of class `as`: `rounds` of the loop, then `result`.
   [[nodiscard]] std::string model(const std::string& as, int rounds,
@@ -24,6 +25,9 @@ struct looped_module {
 
 /// Two of them, with `times` rounds.
 std::vector<looped_module> looped_modules(int times = 12);
+/// Two whose calls sleep for `call_ms` and compute little. Who sleeps is woken at once, but who
+/// computes waits for whole turns of other processes: so these are measured on a busy machine, too.
+std::vector<looped_module> sleeping_modules(int times, double call_ms);
 
 /// A folder of the tasks for tasks.suite.
 void write_suite(const std::filesystem::path& folder, const std::vector<looped_module>& modules);

@@ -34,9 +34,8 @@ const char* real_gpu() {
   return std::getenv("QUERN_TEST_MODULE_GPU");
 }
 
-/// Calls take so long that other work on the machine does not hide what candidates gain.
 std::vector<looped_module> modules_of_run() {
-  return looped_modules(2000);
+  return sleeping_modules(200, 60);
 }
 
 struct gpu_run_world {
@@ -191,7 +190,7 @@ TEST_CASE("a contrastive run of lane pytorch on a GPU takes hosts of that class 
 
 TEST_CASE("large claims of a run on a GPU are measured again on another device") {
   if (!has_module_python()) return;
-  const gpu_run_world w("module_claims");
+  const gpu_run_world w("module_claims", 0.5);
   const fs::path suite = w.folder.path() / "suite";
   for (const looped_module& one : modules_of_run()) {
     fs::remove(suite / (one.name + ".py"));
@@ -210,7 +209,9 @@ TEST_CASE("large claims of a run on a GPU are measured again on another device")
   auto rows = (*db)->prepare("SELECT json FROM verdicts");
   REQUIRE(rows);
   int settled = 0;
+  std::string verdicts;
   while (rows->next().value()) {
+    verdicts += rows->text(0) + "\n";
     const auto v = base::parse_json(rows->text(0)).value();
     if (v["verdict"] == "unconfirmed") ++settled;
     if (v["verdict"] != "ok" || v.value("speedup_e2", std::int64_t{0}) <= 120) continue;
@@ -219,6 +220,7 @@ TEST_CASE("large claims of a run on a GPU are measured again on another device")
     CHECK(v.value("confirmed", false));
     ++settled;
   }
+  CAPTURE(verdicts);
   CHECK(settled > 0);
 }
 

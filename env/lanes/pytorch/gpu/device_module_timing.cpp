@@ -224,6 +224,7 @@ module_timing_result module_sides::measure() {
   if (!refs.empty()) result_.baseline_ns = median_of(refs);
   result_.delivery_ns = times_.delivery_ns();
   result_.delivery_spread_ns = times_.delivery_spread_ns();
+  result_.delivery_deviation_ns = times_.delivery_deviation_ns();
   result_.tail_ns = times_.forgiven_ns();
   if (module_window_times::is_nothing_left(result_.pairs))
     result_.outcome = {

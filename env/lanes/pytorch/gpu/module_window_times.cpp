@@ -27,6 +27,13 @@ double module_window_times::delivery_spread_ns() const {
   return most - least;
 }
 
+double module_window_times::delivery_deviation_ns() const {
+  // Of a normal distribution.
+  constexpr double quartiles_per_deviation = 1.349;
+  return (quantile_of(deliveries_, 0.75) - quantile_of(deliveries_, 0.25)) /
+         quartiles_per_deviation;
+}
+
 process_pairs module_window_times::net(process_pairs pairs, bool charges) const {
   const double around = delivery_ns();
   for (window_pair& one : pairs) {

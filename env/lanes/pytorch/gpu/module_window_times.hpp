@@ -47,6 +47,9 @@ class module_window_times {
   [[nodiscard]] double delivery_ns() const;
   /// From the least to the most d / n: a call may have taken longer than it is said to by that.
   [[nodiscard]] double delivery_spread_ns() const;
+  /// Standard deviation of d / n, by its quartiles, so that a single late delivery is not all of
+  /// it; 0 where there are fewer than two.
+  [[nodiscard]] double delivery_deviation_ns() const;
   /// q; without bound where too few tails were seen.
   [[nodiscard]] double forgiven_ns() const { return charge_.forgiven_ns(); }
 

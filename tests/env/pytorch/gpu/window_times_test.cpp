@@ -152,6 +152,40 @@ TEST_CASE("a time below the floor by no more than deliveries vary convicts nobod
   CHECK(test::contains(judged().detail, "varied by 1000 ns"));
 }
 
+TEST_CASE("how much deliveries deviate is told by their quartiles") {
+  module_window_times windows;
+  CHECK(windows.delivery_deviation_ns() == 0);
+  windows.delivered(delivery_ns);
+  CHECK(windows.delivery_deviation_ns() == 0);
+  windows.delivered(delivery_ns + 4000);
+  CHECK(windows.delivery_deviation_ns() == doctest::Approx(2000 / 1.349));
+  for (int i = 0; i < 8; ++i)
+    windows.delivered(delivery_ns);
+  CHECK(windows.delivery_deviation_ns() == 0);
+}
+
+TEST_CASE("a fast module that deliveries alone make uneven is not charged for it") {
+  // Two pairs a bucket, of calls of 24 and 3 ms, on a host that takes a core away for 10 ms at
+  // a time: of some deliveries, and of some windows.
+  recorded_measurement one(24e6, 3e6);
+  one.windows.forget();
+  one.pairs.resize(2 * bucket_count);
+  for (std::size_t i = 0; i < one.pairs.size(); ++i) {
+    one.windows.delivered(i % 3 == 0 ? 10e6 : delivery_ns);
+    one.windows.pair_tail(1000);
+    one.pairs[i].cand_ns += i % 4 == 0 ? 10e6 : 0;
+  }
+  judgement_rules rules = rules_of_modules();
+  rules.limits.bucket_deviation = rules.limits.half_width = 0.5;
+  rules.charge_noise = true;
+  const process_pairs net = one.net();
+  const judgement charged = judge_times({&net, 1}, rules);
+  CHECK(charged.kind == verdict_kind::ok);
+  CHECK(charged.speedup_e2 < 500);
+  rules.taken_off_deviation_ns = one.windows.delivery_deviation_ns();
+  CHECK(judge_times({&net, 1}, rules).kind == verdict_kind::noisy);
+}
+
 TEST_CASE("a measurement that leaves nothing of the reference's calls says nothing") {
   CHECK_FALSE(module_window_times::is_nothing_left(recorded_measurement(2000, 10).net()));
   CHECK(module_window_times::is_nothing_left(recorded_measurement(100, 5000).net()));
