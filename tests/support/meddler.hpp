@@ -17,6 +17,15 @@
 
 namespace quern::test {
 
+/// Whether a process of this host is over, its sockets closed: it is gone, or waits for its parent
+/// to be told. A process that is ending loses its command line well before that.
+inline bool has_ended(pid_t pid) {
+  const std::string stat = base::read_file("/proc/" + std::to_string(pid) + "/stat").value_or("");
+  const auto end = stat.rfind(')');
+  return end == std::string::npos || end + 2 >= stat.size() || stat[end + 2] == 'Z' ||
+         stat[end + 2] == 'X';
+}
+
 /// Living processes that `parent` has started, those of its children too where `all`, whose command
 /// line has `word`, and who started each.
 inline std::map<pid_t, pid_t> descendants(pid_t parent, const std::string& word, bool all) {

@@ -101,7 +101,7 @@ TEST_CASE("One that ended while it waited is given to nobody") {
   for (const auto& [pid, parent] : waiting)
     REQUIRE(::kill(pid, SIGKILL) == 0);
   for (const auto& [pid, parent] : waiting)
-    while (test::descendants(::getpid(), "quern-runner", true).contains(pid))
+    while (!test::has_ended(pid))
       std::this_thread::yield();
   auto process = pool.take();
   REQUIRE_MESSAGE(process.has_value(), (process ? "" : process.error().message));

@@ -45,8 +45,7 @@ struct watched {
   void kill_reference() const {
     const pid_t victim = reference();
     REQUIRE(::kill(victim, SIGKILL) == 0);
-    // Until the kernel has closed its sockets.
-    while (children_of(getpid(), "quern-torch").contains(victim))
+    while (!quern::test::has_ended(victim))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 };
@@ -119,7 +118,7 @@ TEST_CASE("a reference that is killed or stopped while it is timed: once more") 
   const auto meet = [](bool restarts, const auto& fault) {
     auto o = tolerant();
     o.restart_reference = restarts;
-    o.time_budget_s = 4;
+    o.time_budget_s = 2;
     o.precision = 0.001;
     const watched w(o);
     // Prepared, so that whatever the reference forks now is timed.

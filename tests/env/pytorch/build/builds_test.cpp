@@ -179,8 +179,10 @@ TEST_CASE("what fails with slim headers is built with torch's, or fails with the
   workshop* with = shared();
   if (with == nullptr) return;
   // Casters of pybind11 are in torch's headers alone.
-  const auto full = built(
-      *with, cpp_request("at::Tensor f(at::Tensor x, py::dict options) { return x + 1; }", {"f"}));
+  auto with_casters =
+      cpp_request("at::Tensor f(at::Tensor x, py::dict options) { return x + 1; }", {"f"});
+  with_casters.cflags = {"-O0"};
+  const auto full = built(*with, with_casters);
   REQUIRE_MESSAGE(full.outcome == build_kind::built, full.text);
   CHECK((full.by == route::full));
   CHECK(contains(full.slim_text, "error"));

@@ -150,6 +150,14 @@ TEST_CASE("torch.compile of a reference has its compilers, in its own process al
   REQUIRE(name_of(v.kind) == "ok");
   CHECK((*with->manager->get(plain))->processes.baseline_is == baseline_choice::compile);
 
+  // A candidate beside it starts no process.
+  const std::string starts =
+      "import subprocess\nsubprocess.run(['/bin/true'])\n" + std::string(doubles);
+  const verdict forbidden = measured(starts, how, plain);
+  CAPTURE(forbidden.detail);
+  CHECK((forbidden.kind == verdict_kind::compile_error ||
+         forbidden.kind == verdict_kind::runtime_error));
+
   // That it was compiled shows where it then gives something else, which is no baseline.
   const auto differs = task_with("", "        if torch.compiler.is_compiling(): return x * 3\n");
   const verdict refused = measured(doubles, how, differs);
@@ -158,12 +166,4 @@ TEST_CASE("torch.compile of a reference has its compilers, in its own process al
   CHECK(contains(refused.detail, "baseline compile gives other results than the reference does"));
   // The control.
   CHECK(name_of(measured(doubles, by(protocol_kernelbench), differs).kind) == "ok");
-
-  // A candidate beside it starts no process.
-  const std::string starts =
-      "import subprocess\nsubprocess.run(['/bin/true'])\n" + std::string(doubles);
-  const verdict forbidden = measured(starts, how, plain);
-  CAPTURE(forbidden.detail);
-  CHECK((forbidden.kind == verdict_kind::compile_error ||
-         forbidden.kind == verdict_kind::runtime_error));
 }
