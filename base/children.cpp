@@ -1,14 +1,18 @@
 // Processes below this one that end when it says so.
 #include "base/children.hpp"
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.hpp"
@@ -43,6 +47,7 @@ void kill_held(const unique_fd& process) {
 }  // namespace
 
 void kill_children() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   DIR* processes = ::opendir("/proc");
   if (processes == nullptr) return;
   while (const dirent* entry = ::readdir(processes)) {
@@ -53,6 +58,20 @@ void kill_children() {
       kill_held(hold_child(::getpid(), pid));
   }
   ::closedir(processes);
+}
+
+bool end_children(std::chrono::milliseconds limit) {
+  constexpr auto step = std::chrono::milliseconds(5);
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    kill_children();
+    pid_t reaped = 0;
+    while ((reaped = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (reaped < 0 && errno == ECHILD) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(step);
+  }
 }
 
 killed_at_end::killed_at_end(pid_t parent, pid_t pid) : process_(hold_child(parent, pid)) {}

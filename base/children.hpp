@@ -2,6 +2,7 @@
 // started them, and a child of a child.
 #pragma once
 
+#include <chrono>
 #include <utility>
 
 #include <sys/types.h>
@@ -14,7 +15,16 @@ namespace quern::base {
 /// owns one still has to reap it. Safe
 /// beside threads that start and reap children: nothing but a child is ever hit. For the end of a
 /// process whose threads wait for what their children do.
+///
+/// From then on children of a process below this one become this one's when their parent ends
+/// (PR_SET_CHILD_SUBREAPER). Otherwise they are the host's first process's, which in a container
+/// may reap nobody.
 void kill_children();
+
+/// kill_children() again and again, and reaps all of them, those too that became this process's
+/// meanwhile, until there is none. False: some were still there after `limit`. A thread that waits
+/// for a child of its own may find it reaped: for the very end of a process.
+bool end_children(std::chrono::milliseconds limit);
 
 /// Kills a process when it is destroyed, one that is stopped as well, which would not see the end
 /// of a socket. Whoever is its parent reaps it. Not thread-safe.

@@ -46,6 +46,15 @@ constexpr base::nanoseconds_t input_grace_ns = 3'000'000'000;
 /// From the goodbye to an end with evaluations whose children do not end even when killed.
 constexpr base::nanoseconds_t longest_end_ns = 1'500'000'000;
 
+/// For children of children that were killed, whose contexts on a GPU take long to be taken down.
+/// Both limits together are below actors::defaults::exit_grace.
+constexpr std::chrono::milliseconds longest_adoption{1000};
+
+/// Ends what is left of children when everybody who owned one is gone.
+struct children_ended {
+  ~children_ended() { base::end_children(longest_adoption); }
+};
+
 /// The first SIGINT lets it finish what it has; a second one, and SIGTERM, end it now.
 void on_signal(int number) {
   static volatile std::sig_atomic_t interrupted = 0;
@@ -61,7 +70,7 @@ void on_signal(int number) {
 /// Its children end with it, and its folders in the temporary folder. What a child that hangs keeps
 /// of them goes with the next evaluator's start.
 void leave() {
-  base::kill_children();
+  base::end_children(longest_adoption);
   base::temp_folder::remove_all_held();
   ::_exit(done);
 }
@@ -318,6 +327,7 @@ int cmd_evaluator(int argc, char** argv) {
   // Faults that a soak plants: it must fail without what mends them.
   options.restart_reference = std::getenv("QUERN_FAULT_NO_REFERENCE_RESTART") == nullptr;
   clear_folders();
+  const children_ended behind_the_judges;
   auto judges = open_devices(options, *asked);
   if (!judges) return report("evaluator", judges.error());
   env::host_options host;

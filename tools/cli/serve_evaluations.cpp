@@ -25,7 +25,7 @@ namespace {
 constexpr const char* greeting = R"({"quern_eval": 1})";
 
 [[noreturn]] void leave_at_once() {
-  base::kill_children();
+  base::end_children(std::chrono::seconds(1));
   base::temp_folder::remove_all_held();
   ::_exit(failed);
 }

@@ -1,6 +1,9 @@
 // Evaluator hosts that offer lane pytorch on GPUs: a real process of `quern evaluator` at a
 // gateway, with devices that are none. Processes, sandbox and Python are the real ones.
+#include <csignal>
+
 #include <fmt/ranges.h>
+#include <sys/prctl.h>
 
 #include "base/subprocess.hpp"
 #include "e2e/module_fixture.hpp"
@@ -35,6 +38,12 @@ std::string what_is_offered(const env::hello_message& hello) {
     texts.push_back(
         fmt::format("{} {}: {}", device.id, device.device_class, fmt::join(device.lanes, ",")));
   return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+bool is_free(const env::device_lock& lock) {
+  if (!lock.try_take()) return false;
+  lock.give_back();
+  return true;
 }
 
 struct module_hosts {
@@ -124,11 +133,7 @@ TEST_CASE("a host offers two lanes on one GPU; one evaluation at a time has it")
   REQUIRE(turn->wait(30));
   const auto queue = env::device_lock::open(w.programs.bus_id(), env::device_lock::use::queue);
   REQUIRE(queue);
-  const auto somebody_waits = [&] {
-    if (!queue->try_take()) return true;
-    queue->give_back();
-    return false;
-  };
+  const auto somebody_waits = [&] { return !is_free(*queue); };
   CHECK_FALSE(somebody_waits());
   w.run.submit(1, "none-torch", "pytorch");
   const base::json toy = w.judged(2, "toy_gpu", "toy-gpu-0");
@@ -163,14 +168,45 @@ TEST_CASE("a device that no evaluation uses is given free, with children that st
   // As an evaluator of another process has it while it measures.
   const auto quiet = env::device_lock::open(w.programs.bus_id(), env::device_lock::use::quiet);
   REQUIRE(quiet);
-  const auto is_free = [&] {
-    if (!quiet->try_take()) return false;
-    quiet->give_back();
-    return true;
-  };
-  CHECK(wait_until(60_s, is_free));
+  const auto is_quiet = [&] { return is_free(*quiet); };
+  CHECK(wait_until(60_s, is_quiet));
   CHECK(w.judged(1, "pytorch", "none-torch")["device_class"] == "none-torch");
-  CHECK(wait_until(60_s, is_free));
+  CHECK(wait_until(60_s, is_quiet));
+}
+
+TEST_CASE("a host that is asked to end while it judges leaves no process") {
+  if (!has_module_python()) return;
+  module_hosts w;
+  auto host = w.join({"--lanes", "pytorch", "--gpus", "0"});
+  // Its evaluation waits for the device, which another process has.
+  auto turn = env::device_turn::open(w.programs.bus_id());
+  REQUIRE(turn);
+  REQUIRE(turn->wait(30));
+  const auto queue = env::device_lock::open(w.programs.bus_id(), env::device_lock::use::queue);
+  REQUIRE(queue);
+  w.run.submit(1, "none-torch", "pytorch");
+  REQUIRE(wait_until(120_s, [&] { return !is_free(*queue); }));
+  std::vector<pid_t> below;
+  REQUIRE(wait_until(120_s, [&] {
+    below.clear();
+    for (const pid_t warm : find_children(host.pid(), {"zygote.py"})) {
+      const auto children = find_children(warm, {"zygote.py"});
+      below.push_back(warm);
+      below.insert(below.end(), children.begin(), children.end());
+    }
+    return below.size() >= 3;
+  }));
+  // What it leaves becomes a child of this process, which reaps nobody.
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+  host.send_signal(SIGTERM);
+  const auto end = host.wait(60_s);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+  CAPTURE(w.said());
+  REQUIRE(end);
+  CHECK(end->code == 0);
+  for (const pid_t one : below)
+    CHECK(::kill(one, 0) != 0);
+  turn->give_back();
 }
 
 TEST_CASE("a large claim on a GPU is capped, and borne out or not by another measurement") {
