@@ -46,8 +46,12 @@ void kill_held(const unique_fd& process) {
 
 }  // namespace
 
-void kill_children() {
+void adopt_orphans() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+void kill_children() {
+  adopt_orphans();
   DIR* processes = ::opendir("/proc");
   if (processes == nullptr) return;
   while (const dirent* entry = ::readdir(processes)) {

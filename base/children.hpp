@@ -15,11 +15,13 @@ namespace quern::base {
 /// owns one still has to reap it. Safe
 /// beside threads that start and reap children: nothing but a child is ever hit. For the end of a
 /// process whose threads wait for what their children do.
-///
+/// Adopts orphans from then on.
+void kill_children();
+
 /// From then on children of a process below this one become this one's when their parent ends
 /// (PR_SET_CHILD_SUBREAPER). Otherwise they are the host's first process's, which in a container
-/// may reap nobody.
-void kill_children();
+/// may reap nobody. For the end of a process: who adopts has to reap (end_children()).
+void adopt_orphans();
 
 /// kill_children() again and again, and reaps all of them, those too that became this process's
 /// meanwhile, until there is none. False: some were still there after `limit`. A thread that waits

@@ -66,16 +66,6 @@ bool baseline_is_even(const ratio_estimate& e, const estimate_limits& limits) {
   return winsorised_deviation(logs) <= limits.bucket_deviation;
 }
 
-/// Whether what is taken off a call varies so much that candidates of this length are uneven by it
-/// alone. With s its deviation, c the median call of the candidate, and m pairs in a bucket, the
-/// logarithms of buckets deviate by about s / (c sqrt(m)).
-bool deliveries_explain(const ratio_estimate& e, std::size_t lists, const judgement_rules& rules,
-                        const estimate_limits& limits) {
-  const double pairs = static_cast<double>(e.windows) / static_cast<double>(lists * bucket_count);
-  const double by_it = rules.taken_off_deviation_ns / (median_of(e.cand_ns) * std::sqrt(pairs));
-  return by_it > limits.bucket_deviation;
-}
-
 }  // namespace
 
 judgement judge_times(std::span<const process_pairs> runs, const judgement_rules& rules) {
@@ -105,16 +95,12 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
   }
   j.time = timing_of(*e);
   j.wide = e->half_width() > std::max(wide_half_width, wide_beyond_narrow * limits.narrow);
-  const bool explained = deliveries_explain(*e, usable.size(), rules, limits);
-  const bool charged = e->noisy && rules.charge_noise && !explained && baseline_is_even(*e, limits);
+  const bool charged = e->noisy && rules.charge_noise && baseline_is_even(*e, limits);
   if (e->noisy && !charged) {
     j.detail = fmt::format(
         "buckets differ by {:.1f} % (limit {:.1f} %), interval +-{:.1f} % (limit {:.1f} %)",
         100 * e->bucket_deviation, 100 * limits.bucket_deviation, 100 * e->half_width(),
         100 * limits.half_width);
-    if (explained)
-      j.detail += fmt::format("; what is taken off a call deviates by {:.1f} us",
-                              rules.taken_off_deviation_ns / 1000);
     return j;
   }
   const double cand_ns = median_of(e->cand_ns);

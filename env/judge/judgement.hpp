@@ -30,9 +30,6 @@ struct judgement_rules {
   /// A candidate that is uneven while its baseline is not has itself to blame: the slow end of the
   /// interval counts, so that nobody turns a bad time into no verdict.
   bool charge_noise = false;
-  /// Standard deviation of what is taken off each window's time of a call; 0: nothing is. What it
-  /// explains of a candidate's unevenness is not the candidate's fault (deliveries_explain()).
-  double taken_off_deviation_ns = 0;
 };
 
 /// What measuring so far has given, and what should happen next.

@@ -88,5 +88,6 @@ TEST_CASE("whoever has no children has none to end") {
   if (pid == 0) ::_exit(end_children(std::chrono::milliseconds(0)) ? 0 : 1);
   int raw = 0;
   REQUIRE(::waitpid(pid, &raw, 0) == pid);
+  REQUIRE(WIFEXITED(raw));
   CHECK(WEXITSTATUS(raw) == 0);
 }

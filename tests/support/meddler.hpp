@@ -10,20 +10,22 @@
 #include <thread>
 #include <utility>
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.hpp"
 
 namespace quern::test {
 
-/// Whether a process of this host is over, its sockets closed: it is gone, or waits for its parent
-/// to be told. A process that is ending loses its command line well before that.
+/// Whether a process of this host is over with all its threads, its sockets closed. One that is
+/// ending loses its command line well before that.
 inline bool has_ended(pid_t pid) {
-  const std::string stat = base::read_file("/proc/" + std::to_string(pid) + "/stat").value_or("");
-  const auto end = stat.rfind(')');
-  return end == std::string::npos || end + 2 >= stat.size() || stat[end + 2] == 'Z' ||
-         stat[end + 2] == 'X';
+  const base::unique_fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) return true;
+  pollfd end{process.get(), POLLIN, 0};
+  return ::poll(&end, 1, 0) == 1;
 }
 
 /// Living processes that `parent` has started, those of its children too where `all`, whose command

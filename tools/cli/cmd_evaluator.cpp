@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -47,12 +48,17 @@ constexpr base::nanoseconds_t input_grace_ns = 3'000'000'000;
 constexpr base::nanoseconds_t longest_end_ns = 1'500'000'000;
 
 /// For children of children that were killed, whose contexts on a GPU take long to be taken down.
-/// Both limits together are below actors::defaults::exit_grace.
-constexpr std::chrono::milliseconds longest_adoption{1000};
+/// With longest_end_ns, or with the time that a warm Python with a GPU has for its own end, it is
+/// below actors::defaults::exit_grace.
+constexpr std::chrono::milliseconds longest_adoption{500};
 
 /// Ends what is left of children when everybody who owned one is gone.
 struct children_ended {
   ~children_ended() { base::end_children(longest_adoption); }
+};
+/// Before that: an owner whose child does not end in time kills it, and leaves that one's children.
+struct orphans_adopted {
+  ~orphans_adopted() { base::adopt_orphans(); }
 };
 
 /// The first SIGINT lets it finish what it has; a second one, and SIGTERM, end it now.
@@ -83,6 +89,9 @@ void end_at_once() {
 
 void end_before_work() {
   base::log_info("evaluator", "asked to end while starting");
+  // What the thread that starts says of its killed children is no news.
+  const base::unique_fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (nowhere) ::dup2(nowhere.get(), STDERR_FILENO);
   leave();
 }
 
@@ -329,6 +338,7 @@ int cmd_evaluator(int argc, char** argv) {
   clear_folders();
   const children_ended behind_the_judges;
   auto judges = open_devices(options, *asked);
+  const orphans_adopted while_they_end;
   if (!judges) return report("evaluator", judges.error());
   env::host_options host;
   host.endpoint = endpoint;

@@ -335,29 +335,3 @@ TEST_CASE("an uneven candidate is charged its slow end, where it is asked for an
   CHECK(judge_times(both, rules).speedup_e2 == 200);
   CHECK(judge_times(even, rules).speedup_e2 == 200);
 }
-
-TEST_CASE("a candidate is not charged for what is taken off its calls") {
-  auto rules = rules_with_null(0.001);
-  rules.charge_noise = true;
-  const std::vector<process_pairs> uneven{exact_pairs(std::log(2), 0.3)};
-  const auto e = estimate_ratio(uneven, rules.limits);
-  REQUIRE(e);
-  // What makes buckets of pairs deviate by the limit: it alone explains a verdict of `noisy`.
-  const double pairs = static_cast<double>(uneven.front().size()) / bucket_count;
-  const double enough = rules.limits.bucket_deviation * median_of(e->cand_ns) * std::sqrt(pairs);
-  rules.taken_off_deviation_ns = 0.99 * enough;
-  CHECK(judge_times(uneven, rules).kind == verdict_kind::ok);
-  rules.taken_off_deviation_ns = 1.01 * enough;
-  const judgement j = judge_times(uneven, rules);
-  CHECK(j.kind == verdict_kind::noisy);
-  CHECK(quern::test::contains(j.detail, "what is taken off a call deviates by"));
-  // Pairs average it out, more lists do not.
-  rules.taken_off_deviation_ns = 1.2 * enough;
-  CHECK(judge_times(std::vector(2, uneven.front()), rules).kind == verdict_kind::noisy);
-  process_pairs twice = uneven.front();
-  twice.insert(twice.end(), uneven.front().begin(), uneven.front().end());
-  CHECK(judge_times({&twice, 1}, rules).kind == verdict_kind::ok);
-  // What is even is what it is, however much was taken off.
-  const std::vector<process_pairs> even{exact_pairs(std::log(2))};
-  CHECK(judge_times(even, rules).speedup_e2 == 200);
-}

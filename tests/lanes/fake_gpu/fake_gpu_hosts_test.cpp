@@ -174,39 +174,42 @@ TEST_CASE("a device that no evaluation uses is given free, with children that st
   CHECK(wait_until(60_s, is_quiet));
 }
 
-TEST_CASE("a host that is asked to end while it judges leaves no process") {
+TEST_CASE("a host that is asked to end leaves no process, while it judges or has nothing to do") {
   if (!has_module_python()) return;
-  module_hosts w;
-  auto host = w.join({"--lanes", "pytorch", "--gpus", "0"});
-  // Its evaluation waits for the device, which another process has.
-  auto turn = env::device_turn::open(w.programs.bus_id());
-  REQUIRE(turn);
-  REQUIRE(turn->wait(30));
-  const auto queue = env::device_lock::open(w.programs.bus_id(), env::device_lock::use::queue);
-  REQUIRE(queue);
-  w.run.submit(1, "none-torch", "pytorch");
-  REQUIRE(wait_until(120_s, [&] { return !is_free(*queue); }));
-  std::vector<pid_t> below;
-  REQUIRE(wait_until(120_s, [&] {
-    below.clear();
-    for (const pid_t warm : find_children(host.pid(), {"zygote.py"})) {
-      const auto children = find_children(warm, {"zygote.py"});
-      below.push_back(warm);
-      below.insert(below.end(), children.begin(), children.end());
-    }
-    return below.size() >= 3;
-  }));
-  // What it leaves becomes a child of this process, which reaps nobody.
-  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
-  host.send_signal(SIGTERM);
-  const auto end = host.wait(60_s);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
-  CAPTURE(w.said());
-  REQUIRE(end);
-  CHECK(end->code == 0);
-  for (const pid_t one : below)
-    CHECK(::kill(one, 0) != 0);
-  turn->give_back();
+  for (const bool judges : {true, false}) {
+    CAPTURE(judges);
+    module_hosts w;
+    auto host = w.join({"--lanes", "pytorch", "--gpus", "0"});
+    // Its evaluation waits for the device, which another process has.
+    auto turn = env::device_turn::open(w.programs.bus_id());
+    REQUIRE(turn);
+    REQUIRE(turn->wait(30));
+    const auto queue = env::device_lock::open(w.programs.bus_id(), env::device_lock::use::queue);
+    REQUIRE(queue);
+    if (judges) w.run.submit(1, "none-torch", "pytorch");
+    REQUIRE(wait_until(120_s, [&] { return !judges || !is_free(*queue); }));
+    std::vector<pid_t> below;
+    REQUIRE(wait_until(120_s, [&] {
+      below.clear();
+      for (const pid_t warm : find_children(host.pid(), {"zygote.py"})) {
+        const auto children = find_children(warm, {"zygote.py"});
+        below.push_back(warm);
+        below.insert(below.end(), children.begin(), children.end());
+      }
+      return below.size() >= 3;
+    }));
+    // What it leaves becomes a child of this process, which reaps nobody.
+    REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+    host.send_signal(SIGTERM);
+    const auto end = host.wait(60_s);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+    CAPTURE(w.said());
+    REQUIRE(end);
+    CHECK(end->code == 0);
+    for (const pid_t one : below)
+      CHECK(::kill(one, 0) != 0);
+    turn->give_back();
+  }
 }
 
 TEST_CASE("a large claim on a GPU is capped, and borne out or not by another measurement") {

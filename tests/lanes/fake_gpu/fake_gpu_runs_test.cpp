@@ -35,7 +35,7 @@ const char* real_gpu() {
 }
 
 std::vector<looped_module> modules_of_run() {
-  return sleeping_modules(200, 60);
+  return sleeping_modules(200, 40);
 }
 
 struct gpu_run_world {

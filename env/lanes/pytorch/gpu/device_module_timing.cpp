@@ -135,7 +135,7 @@ finding module_sides::deliver() {
         is_candidate ? r_.calls->candidate_delivery(slots_) : r_.calls->delivery(slots_, took_ns);
     if (!f.ok()) return f;
   }
-  times_.delivered(took_ns / static_cast<double>(slots_));
+  times_.delivered(took_ns / static_cast<double>(slots_), candidate_last);
   return {};
 }
 
@@ -224,7 +224,6 @@ module_timing_result module_sides::measure() {
   if (!refs.empty()) result_.baseline_ns = median_of(refs);
   result_.delivery_ns = times_.delivery_ns();
   result_.delivery_spread_ns = times_.delivery_spread_ns();
-  result_.delivery_deviation_ns = times_.delivery_deviation_ns();
   result_.tail_ns = times_.forgiven_ns();
   if (module_window_times::is_nothing_left(result_.pairs))
     result_.outcome = {
@@ -232,6 +231,15 @@ module_timing_result module_sides::measure() {
         fmt::format("a call of the reference took no longer than the {:.1f} us that are taken off "
                     "for its delivery, which varied by {:.1f} us",
                     result_.delivery_ns / 1000, result_.delivery_spread_ns / 1000),
+        std::nullopt};
+  else if (!schedule_.one_after_the_other() && times_.is_hidden(result_.pairs) &&
+           !even_enough({&result_.pairs, 1}, r_.limits))
+    // An uneven candidate beside an even baseline would be charged for it.
+    result_.outcome = {
+        verdict_kind::noisy, "",
+        fmt::format("a call of the candidate is too short to be told beside its delivery, whose "
+                    "time deviates by {:.1f} us",
+                    times_.delivery_deviation_ns() / 1000),
         std::nullopt};
   return std::move(result_);
 }

@@ -35,9 +35,8 @@ struct module_timing_result {
   double baseline_ns = 0;         ///< median for one call
   double delivery_ns = 0;         ///< d / n
   double delivery_spread_ns = 0;  ///< from its least to its most
-  double delivery_deviation_ns = 0;
-  double tail_ns = 0;      ///< q
-  std::int64_t calls = 0;  ///< of each side that counted
+  double tail_ns = 0;             ///< q
+  std::int64_t calls = 0;         ///< of each side that counted
   double seconds = 0;
 };
 

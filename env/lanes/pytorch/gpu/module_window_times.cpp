@@ -2,6 +2,7 @@
 #include "env/lanes/pytorch/gpu/module_window_times.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "env/measure/stats.hpp"
 
@@ -30,8 +31,17 @@ double module_window_times::delivery_spread_ns() const {
 double module_window_times::delivery_deviation_ns() const {
   // Of a normal distribution.
   constexpr double quartiles_per_deviation = 1.349;
-  return (quantile_of(deliveries_, 0.75) - quantile_of(deliveries_, 0.25)) /
+  return (quantile_of(undisturbed_, 0.75) - quantile_of(undisturbed_, 0.25)) /
          quartiles_per_deviation;
+}
+
+bool module_window_times::is_hidden(const process_pairs& net) const {
+  constexpr double share = 1.0 / 3;
+  std::vector<double> cands;
+  for (const window_pair& one : net)
+    cands.push_back(one.cand_ns);
+  const double pairs = static_cast<double>(net.size()) / static_cast<double>(bucket_count);
+  return delivery_deviation_ns() > share * median_of(cands) * std::sqrt(pairs);
 }
 
 process_pairs module_window_times::net(process_pairs pairs, bool charges) const {

@@ -197,7 +197,6 @@ class pytorch_device_evaluation final : public staged_evaluation {
   std::unique_ptr<device_module> candidate_;
   device_module* baseline_ = nullptr;         ///< of the task; null: eager, by its reference
   double time_error_ns_ = 0;                  ///< judgement_rules::time_error_ns
-  double taken_off_deviation_ns_ = 0;         ///< judgement_rules::taken_off_deviation_ns
   std::optional<process_memory> own_memory_;  ///< of the candidate's process
   condition_watch seen_;
   std::string obstacle_;  ///< why the candidate may not run here, by its text
