@@ -30,6 +30,9 @@ struct judgement_rules {
   /// A candidate that is uneven while its baseline is not has itself to blame: the slow end of the
   /// interval counts, so that nobody turns a bad time into no verdict.
   bool charge_noise = false;
+  /// What is taken off a call varies so much that the candidate's is hidden by it: no claim is one,
+  /// and no unevenness is its fault. It is `noisy`, unless its time is impossible.
+  bool is_hidden = false;
 };
 
 /// What measuring so far has given, and what should happen next.

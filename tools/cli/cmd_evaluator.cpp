@@ -48,7 +48,7 @@ constexpr base::nanoseconds_t input_grace_ns = 3'000'000'000;
 constexpr base::nanoseconds_t longest_end_ns = 1'500'000'000;
 
 /// For children of children that were killed, whose contexts on a GPU take long to be taken down.
-/// With longest_end_ns, or with the time that a warm Python with a GPU has for its own end, it is
+/// With longest_end_ns, or with the time that the warm Python of one GPU has for its own end, it is
 /// below actors::defaults::exit_grace.
 constexpr std::chrono::milliseconds longest_adoption{500};
 

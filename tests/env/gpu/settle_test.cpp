@@ -335,3 +335,22 @@ TEST_CASE("an uneven candidate is charged its slow end, where it is asked for an
   CHECK(judge_times(both, rules).speedup_e2 == 200);
   CHECK(judge_times(even, rules).speedup_e2 == 200);
 }
+
+TEST_CASE("a call that is hidden by what is taken off it claims nothing and is charged nothing") {
+  auto rules = rules_with_null(0.001);
+  rules.charge_noise = true;
+  const std::vector<process_pairs> uneven{exact_pairs(std::log(2), 0.3)},
+      even{exact_pairs(std::log(2))};
+  for (const auto& lists : {uneven, even}) {
+    rules.is_hidden = false;
+    CHECK(judge_times(lists, rules).kind == verdict_kind::ok);
+    rules.is_hidden = true;
+    const judgement j = judge_times(lists, rules);
+    CHECK(j.kind == verdict_kind::noisy);
+    CHECK(quern::test::contains(j.detail, "too short to be told beside what is taken off it"));
+    CHECK(j.time);
+  }
+  // A time that no kernel can have stays one.
+  rules.floor_ns = 1e12;
+  CHECK(judge_times(even, rules).kind == verdict_kind::hack);
+}

@@ -23,6 +23,8 @@ constexpr double least_wall_s = 30, most_slower = 200;
 /// Share of windows behind which it is measured what deliveries cost, and how often at least.
 constexpr double delivery_share = 0.25;
 constexpr std::size_t least_deliveries = 3;
+/// Deliveries with none of the candidate before them, where it matters how much they deviate.
+constexpr std::size_t least_undisturbed = 8;
 
 class module_sides final : public timed_sides, private single_windows {
  public:
@@ -68,6 +70,7 @@ class module_sides final : public timed_sides, private single_windows {
   }
   finding deliver_at_times();
   finding deliver();
+  finding deliver_undisturbed();
   finding hidden_call();
   static bool charges() { return is_on(check_layer::charge); }
   [[nodiscard]] double limit_s() const {
@@ -135,7 +138,20 @@ finding module_sides::deliver() {
         is_candidate ? r_.calls->candidate_delivery(slots_) : r_.calls->delivery(slots_, took_ns);
     if (!f.ok()) return f;
   }
-  times_.delivered(took_ns / static_cast<double>(slots_), candidate_last);
+  const double call_ns = took_ns / static_cast<double>(slots_);
+  times_.delivered(call_ns);
+  if (candidate_last) times_.delivered_undisturbed(call_ns);
+  return {};
+}
+
+/// By the reference alone, until so many are there that their quartiles say something.
+finding module_sides::deliver_undisturbed() {
+  const step_clock step(steps_, "clock: deliveries");
+  while (times_.undisturbed_deliveries() < least_undisturbed) {
+    double took_ns = 0;
+    if (auto f = r_.calls->delivery(slots_, took_ns); !f.ok()) return f;
+    times_.delivered_undisturbed(took_ns / static_cast<double>(slots_));
+  }
   return {};
 }
 
@@ -216,8 +232,14 @@ module_timing_result module_sides::measure() {
   if (!result_.outcome.ok() || times_.deliveries() == 0) return std::move(result_);
   if (schedule_.one_after_the_other())
     result_.pairs = times_.net(session.times(), schedule_, charges());
-  else
-    result_.pairs = times_.net(std::move(session.times().pairs.front()), charges());
+  else {
+    process_pairs recorded = std::move(session.times().pairs.front());
+    if (r_.protocol.statistic == aggregation::paired_log_ratio) {
+      if (result_.outcome = deliver_undisturbed(); !result_.outcome.ok()) return std::move(result_);
+      result_.is_hidden = times_.is_hidden(recorded);
+    }
+    result_.pairs = times_.net(std::move(recorded), charges());
+  }
   std::vector<double> refs;
   for (const window_pair& one : result_.pairs)
     refs.push_back(one.ref_ns);
@@ -231,15 +253,6 @@ module_timing_result module_sides::measure() {
         fmt::format("a call of the reference took no longer than the {:.1f} us that are taken off "
                     "for its delivery, which varied by {:.1f} us",
                     result_.delivery_ns / 1000, result_.delivery_spread_ns / 1000),
-        std::nullopt};
-  else if (!schedule_.one_after_the_other() && times_.is_hidden(result_.pairs) &&
-           !even_enough({&result_.pairs, 1}, r_.limits))
-    // An uneven candidate beside an even baseline would be charged for it.
-    result_.outcome = {
-        verdict_kind::noisy, "",
-        fmt::format("a call of the candidate is too short to be told beside its delivery, whose "
-                    "time deviates by {:.1f} us",
-                    times_.delivery_deviation_ns() / 1000),
         std::nullopt};
   return std::move(result_);
 }

@@ -35,13 +35,19 @@ double module_window_times::delivery_deviation_ns() const {
          quartiles_per_deviation;
 }
 
-bool module_window_times::is_hidden(const process_pairs& net) const {
+bool module_window_times::is_hidden(const process_pairs& recorded) const {
   constexpr double share = 1.0 / 3;
   std::vector<double> cands;
-  for (const window_pair& one : net)
+  for (const window_pair& one : recorded)
     cands.push_back(one.cand_ns);
-  const double pairs = static_cast<double>(net.size()) / static_cast<double>(bucket_count);
-  return delivery_deviation_ns() > share * median_of(cands) * std::sqrt(pairs);
+  const double call_ns = std::max(least_call_ns, median_of(cands) - median_of(undisturbed_));
+  const double pairs = static_cast<double>(recorded.size()) / static_cast<double>(bucket_count);
+  return delivery_deviation_ns() > share * call_ns * std::sqrt(pairs);
+}
+
+bool hidden_measurements::among_last(std::size_t lists) const {
+  const std::size_t count = std::min(lists, all_.size());
+  return std::find(all_.end() - static_cast<std::ptrdiff_t>(count), all_.end(), true) != all_.end();
 }
 
 process_pairs module_window_times::net(process_pairs pairs, bool charges) const {

@@ -34,12 +34,11 @@ class module_window_times {
 
   /// What was recorded up to here does not count.
   void forget() { *this = {}; }
-  /// d / n of one delivery. `undisturbed`: none of the candidate came before it, behind which it is
-  /// as late as the candidate likes.
-  void delivered(double call_ns, bool undisturbed = true) {
-    deliveries_.push_back(call_ns);
-    if (undisturbed) undisturbed_.push_back(call_ns);
-  }
+  /// d / n of one delivery.
+  void delivered(double call_ns) { deliveries_.push_back(call_ns); }
+  /// The same of one that has none of the candidate before it, behind which it is as late as the
+  /// candidate likes.
+  void delivered_undisturbed(double call_ns) { undisturbed_.push_back(call_ns); }
   void reference_tail(double ns) { charge_.saw_trusted(ns); }
   /// u of the pair that was recorded last.
   void pair_tail(double ns);
@@ -51,8 +50,9 @@ class module_window_times {
   [[nodiscard]] double delivery_ns() const;
   /// From the least to the most d / n: a call may have taken longer than it is said to by that.
   [[nodiscard]] double delivery_spread_ns() const;
-  /// Standard deviation of d / n by the quartiles of those that were undisturbed: of five or more,
-  /// one that is late changes nothing. 0 where there are fewer than two.
+  [[nodiscard]] std::size_t undisturbed_deliveries() const { return undisturbed_.size(); }
+  /// Standard deviation of undisturbed deliveries, by their quartiles: of five or more, one that is
+  /// late changes nothing. 0 where there are fewer than two.
   [[nodiscard]] double delivery_deviation_ns() const;
   /// q; without bound where too few tails were seen.
   [[nodiscard]] double forgiven_ns() const { return charge_.forgiven_ns(); }
@@ -63,11 +63,11 @@ class module_window_times {
   /// Whether nothing is left of the reference's calls, by the median of these pairs, which are net:
   /// the host was slower when it delivered than when it computed. Such times say nothing.
   [[nodiscard]] static bool is_nothing_left(const process_pairs& net);
-  /// Whether deliveries hide how long a call of the candidate takes, by these pairs, which are net.
-  /// With c its median, s the deviation of deliveries, and m pairs in a bucket of the estimate:
-  /// whether s / sqrt(m) is more than a third of c. A bucket's mean is then nothing, or a multiple
-  /// of c, by chance, and its logarithm is anything.
-  [[nodiscard]] bool is_hidden(const process_pairs& net) const;
+  /// Whether deliveries hide how long a call of the candidate takes. With c the median of
+  /// `recorded`, w / n, less that of undisturbed deliveries, s their deviation, and m pairs in a
+  /// bucket of the estimate: whether s / sqrt(m) is more than a third of c. A bucket's mean is then
+  /// nothing, or a multiple of c, by chance.
+  [[nodiscard]] bool is_hidden(const process_pairs& recorded) const;
   /// Of a protocol that has the reference first: run i of either side is a pair. `times`: w / n.
   [[nodiscard]] process_pairs net(const timed_lists& times, const round_schedule& schedule,
                                   bool charges) const;
@@ -76,6 +76,18 @@ class module_window_times {
   std::vector<double> deliveries_, undisturbed_;
   std::vector<double> tails_;  ///< of windows of the candidate alone, by their number
   idle_charge charge_;
+};
+
+/// Which measurements of an evaluation were hidden, in their order. What is judged ends with the
+/// latest of them.
+class hidden_measurements {
+ public:
+  void add(bool is_hidden) { all_.push_back(is_hidden); }
+  /// Whether one was among the last `lists`.
+  [[nodiscard]] bool among_last(std::size_t lists) const;
+
+ private:
+  std::vector<bool> all_;
 };
 
 }  // namespace quern::env

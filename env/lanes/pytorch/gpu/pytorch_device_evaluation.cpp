@@ -360,6 +360,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   if (!settle_call(result.outcome)) return false;
   into = std::move(result.pairs);
   time_error_ns_ = std::max(time_error_ns_, result.delivery_spread_ns);
+  hidden_.add(result.is_hidden);
   // What was right before the clock ran must be right after it.
   stage_clock clock(state_.seconds.reverify);
   device_module_calls by_eager(*task_, state_.manager->context(), state_.manager->memory(),
@@ -389,6 +390,7 @@ void pytorch_device_evaluation::time() {
   };
   steps.judge = [&](std::span<const process_pairs> all) {
     rules.time_error_ns = time_error_ns_;
+    rules.is_hidden = hidden_.among_last(all.size());
     return paired ? judge_times(all, rules) : judge_rounds(protocol, all, rules);
   };
   steps.claims = rules.claims;

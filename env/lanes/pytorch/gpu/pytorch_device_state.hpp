@@ -20,6 +20,7 @@
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 #include "env/lanes/pytorch/gpu/module_baseline.hpp"
+#include "env/lanes/pytorch/gpu/module_window_times.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
 #include "env/lanes/pytorch/task_sheets.hpp"
 #include "env/measure/null_distribution.hpp"
@@ -195,8 +196,9 @@ class pytorch_device_evaluation final : public staged_evaluation {
   candidate_extensions built_;
   std::optional<built_kernels> kernels_;
   std::unique_ptr<device_module> candidate_;
-  device_module* baseline_ = nullptr;         ///< of the task; null: eager, by its reference
-  double time_error_ns_ = 0;                  ///< judgement_rules::time_error_ns
+  device_module* baseline_ = nullptr;  ///< of the task; null: eager, by its reference
+  double time_error_ns_ = 0;           ///< judgement_rules::time_error_ns
+  hidden_measurements hidden_;
   std::optional<process_memory> own_memory_;  ///< of the candidate's process
   condition_watch seen_;
   std::string obstacle_;  ///< why the candidate may not run here, by its text

@@ -155,51 +155,59 @@ TEST_CASE("a time below the floor by no more than deliveries vary convicts nobod
 TEST_CASE("how much deliveries deviate is told by quartiles of those that nobody disturbed") {
   module_window_times windows;
   CHECK(windows.delivery_deviation_ns() == 0);
-  windows.delivered(delivery_ns);
+  windows.delivered_undisturbed(delivery_ns);
   CHECK(windows.delivery_deviation_ns() == 0);
-  windows.delivered(delivery_ns + 4000);
+  windows.delivered_undisturbed(delivery_ns + 4000);
   CHECK(windows.delivery_deviation_ns() == doctest::Approx(2000 / 1.349));
   for (int i = 0; i < 3; ++i)
-    windows.delivered(delivery_ns);
+    windows.delivered_undisturbed(delivery_ns);
   CHECK(windows.delivery_deviation_ns() == 0);
-  // As late as a candidate makes those behind its own.
+  CHECK(windows.undisturbed_deliveries() == 5);
+  // As late as a candidate makes those behind its own, which count for d alone.
   for (int i = 0; i < 5; ++i)
-    windows.delivered(100 * delivery_ns, false);
+    windows.delivered(100 * delivery_ns);
   CHECK(windows.delivery_deviation_ns() == 0);
-  CHECK(windows.delivery_ns() > 10 * delivery_ns);
+  CHECK(windows.delivery_ns() == 100 * delivery_ns);
 }
 
 TEST_CASE("a fast module is hidden by deliveries that deviate as much as its calls take") {
   // Two pairs a bucket, of calls of 24 and 3 ms, on a host that takes a core away for 10 ms at a
   // time: of some deliveries, and of some windows.
   recorded_measurement one(24e6, 3e6);
-  one.windows.forget();
   one.pairs.resize(2 * bucket_count);
-  for (std::size_t i = 0; i < one.pairs.size(); ++i) {
-    one.windows.delivered(i % 3 == 0 ? 10e6 : delivery_ns);
-    one.windows.pair_tail(1000);
-    one.pairs[i].cand_ns += i % 4 == 0 ? 10e6 : 0;
-  }
-  const process_pairs net = one.net();
-  CHECK(one.windows.is_hidden(net));
-  // What it would have been given: far below the eight times that it is faster.
-  judgement_rules rules = rules_of_modules();
-  rules.limits.bucket_deviation = rules.limits.half_width = 0.5;
-  rules.charge_noise = true;
-  const judgement charged = judge_times({&net, 1}, rules);
-  CHECK(charged.kind == verdict_kind::ok);
-  CHECK(charged.speedup_e2 < 500);
-
+  for (std::size_t i = 0; i < one.pairs.size(); i += 4)
+    one.pairs[i].cand_ns += 10e6;
+  module_window_times uneven;
+  for (int i = 0; i < 8; ++i)
+    uneven.delivered_undisturbed(i % 3 == 0 ? 10e6 : delivery_ns);
+  CHECK(uneven.is_hidden(one.pairs));
   // The same deliveries hide no call of 30 ms, and no call of 3 ms in windows enough.
-  process_pairs longer = net, more;
+  process_pairs longer = one.pairs, more;
   for (window_pair& pair : longer)
     pair.cand_ns *= 10;
-  CHECK_FALSE(one.windows.is_hidden(longer));
+  CHECK_FALSE(uneven.is_hidden(longer));
   for (int i = 0; i < 100; ++i)
-    more.insert(more.end(), net.begin(), net.end());
-  CHECK_FALSE(one.windows.is_hidden(more));
-  // Nor do even ones.
-  CHECK_FALSE(recorded_measurement(24e6, 3e6).windows.is_hidden(net));
+    more.insert(more.end(), one.pairs.begin(), one.pairs.end());
+  CHECK_FALSE(uneven.is_hidden(more));
+  // Nor do even ones. A candidate that makes deliveries behind its own late is not hidden by it.
+  module_window_times even;
+  for (int i = 0; i < 8; ++i) {
+    even.delivered_undisturbed(delivery_ns);
+    even.delivered(i % 2 == 0 ? 1e9 : delivery_ns);
+  }
+  CHECK_FALSE(even.is_hidden(one.pairs));
+}
+
+TEST_CASE("what is hidden is known of the latest measurements") {
+  hidden_measurements all;
+  CHECK_FALSE(all.among_last(3));
+  all.add(true);
+  CHECK(all.among_last(1));
+  CHECK(all.among_last(5));  // pooled with what another evaluation measured
+  all.add(false);
+  // One that is measured again is judged by itself; with a second, wide one both count.
+  CHECK_FALSE(all.among_last(1));
+  CHECK(all.among_last(2));
 }
 
 TEST_CASE("a measurement that leaves nothing of the reference's calls says nothing") {
