@@ -12,10 +12,9 @@
 namespace quern::base {
 
 /// SIGKILL to every child of this process that lives, also one that it had before exec; whoever
-/// owns one still has to reap it. Safe
-/// beside threads that start and reap children: nothing but a child is ever hit. For the end of a
-/// process whose threads wait for what their children do.
-/// Adopts orphans from then on.
+/// owns one still has to reap it. Calls adopt_orphans(). Safe beside threads that start and reap
+/// children: nothing but a child is ever hit. For the end of a process whose threads wait for what
+/// their children do.
 void kill_children();
 
 /// From then on children of a process below this one become this one's when their parent ends

@@ -63,6 +63,7 @@ TEST_CASE("tasks check goes on behind modules that take too long, too much or fa
   fs::copy(tasks / "b_broken.py", slow);
   const finished late = check({slow.string()}, "25");
   CAPTURE(late.output);
+  CHECK(late.code == 1);
   CHECK(contains(late.output, "2 tasks, 1 refused, 1 skipped"));
   CHECK(contains(late.output, "  a_endless: it took more than 25 s: --task-s allows more"));
   CHECK(contains(late.output, "  b_broken: "));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -23,7 +24,7 @@ namespace quern::test {
 /// ending loses its command line well before that.
 inline bool has_ended(pid_t pid) {
   const base::unique_fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!process) return true;
+  if (!process) return errno == ESRCH;
   pollfd end{process.get(), POLLIN, 0};
   return ::poll(&end, 1, 0) == 1;
 }

@@ -52,9 +52,15 @@ constexpr base::nanoseconds_t longest_end_ns = 1'500'000'000;
 /// below actors::defaults::exit_grace.
 constexpr std::chrono::milliseconds longest_adoption{500};
 
+void end_all_children() {
+  if (base::end_children(longest_adoption)) return;
+  base::log_warn("evaluator", "processes below did not end within {} of SIGKILL: left",
+                 base::human_duration(std::chrono::nanoseconds(longest_adoption).count()));
+}
+
 /// Ends what is left of children when everybody who owned one is gone.
 struct children_ended {
-  ~children_ended() { base::end_children(longest_adoption); }
+  ~children_ended() { end_all_children(); }
 };
 /// Before that: an owner whose child does not end in time kills it, and leaves that one's children.
 struct orphans_adopted {
@@ -76,7 +82,7 @@ void on_signal(int number) {
 /// Its children end with it, and its folders in the temporary folder. What a child that hangs keeps
 /// of them goes with the next evaluator's start.
 void leave() {
-  base::end_children(longest_adoption);
+  end_all_children();
   base::temp_folder::remove_all_held();
   ::_exit(done);
 }

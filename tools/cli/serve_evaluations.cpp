@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,8 +25,11 @@ namespace {
 
 constexpr const char* greeting = R"({"quern_eval": 1})";
 
+/// For the end of what it has started, which nobody waits for any more.
+constexpr std::chrono::milliseconds longest_end{1000};
+
 [[noreturn]] void leave_at_once() {
-  base::end_children(std::chrono::seconds(1));
+  base::end_children(longest_end);
   base::temp_folder::remove_all_held();
   ::_exit(failed);
 }

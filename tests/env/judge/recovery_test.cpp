@@ -118,7 +118,7 @@ TEST_CASE("a reference that is killed or stopped while it is timed: once more") 
   const auto meet = [](bool restarts, const auto& fault) {
     auto o = tolerant();
     o.restart_reference = restarts;
-    o.time_budget_s = 2;
+    o.time_budget_s = 4;
     o.precision = 0.001;
     const watched w(o);
     // Prepared, so that whatever the reference forks now is timed.

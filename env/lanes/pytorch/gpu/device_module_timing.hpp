@@ -35,9 +35,10 @@ struct module_timing_result {
   double baseline_ns = 0;         ///< median for one call
   double delivery_ns = 0;         ///< d / n
   double delivery_spread_ns = 0;  ///< from its least to its most
-  bool is_hidden = false;         ///< module_window_times::is_hidden(), of paired/1
-  double tail_ns = 0;             ///< q
-  std::int64_t calls = 0;         ///< of each side that counted
+  /// module_window_times::is_hidden(); false under protocols other than paired/1.
+  bool is_hidden = false;
+  double tail_ns = 0;      ///< q
+  std::int64_t calls = 0;  ///< of each side that counted
   double seconds = 0;
 };
 

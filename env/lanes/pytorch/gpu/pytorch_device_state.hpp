@@ -196,8 +196,10 @@ class pytorch_device_evaluation final : public staged_evaluation {
   candidate_extensions built_;
   std::optional<built_kernels> kernels_;
   std::unique_ptr<device_module> candidate_;
-  device_module* baseline_ = nullptr;  ///< of the task; null: eager, by its reference
-  double time_error_ns_ = 0;           ///< judgement_rules::time_error_ns
+  /// Of the task; null: eager, by its reference.
+  device_module* baseline_ = nullptr;
+  /// judgement_rules::time_error_ns, of all measurements.
+  double time_error_ns_ = 0;
   hidden_measurements hidden_;
   std::optional<process_memory> own_memory_;  ///< of the candidate's process
   condition_watch seen_;
