@@ -50,7 +50,7 @@ bool has_name_of_ours(const std::string& name) {
 
 /// Programs that start evaluators.
 bool evaluates(const std::string& name) {
-  return name == "bench_gpu" || name == "quern";
+  return name == "bench_gpu" || name == "bench_pytorch" || name == "quern";
 }
 
 std::map<int, host_process> look_at_processes() {
