@@ -26,16 +26,25 @@ namespace {
 /// How far the closing comparison is: written by its actor, read by the console.
 struct evaluation_set_position {
   std::atomic<evaluation_set_side> side = evaluation_set_side::first;
+  std::atomic<std::size_t> timed = 0, to_time = 0;
   std::atomic<std::size_t> answered = 0;
   base::steady_clock clock;
-  base::nanoseconds_t begin = clock.now_ns();
+  /// When the first question could be asked.
+  std::atomic<base::nanoseconds_t> begin = clock.now_ns();
 };
 
 std::string position_text(const evaluation_set_position& at, std::size_t all) {
-  return evaluation_set_line({.last = at.side == evaluation_set_side::last,
+  return evaluation_set_line({.timed = at.timed,
+                              .to_time = at.to_time,
+                              .last = at.side == evaluation_set_side::last,
                               .answered = at.answered,
                               .all = all,
                               .elapsed = at.clock.now_ns() - at.begin});
+}
+
+/// Eight lines of all are enough.
+bool is_told(std::size_t done, std::size_t all) {
+  return done > 0 && done * 8 / all != (done - 1) * 8 / all;
 }
 
 /// Waits for the end; a signal abandons the evaluation set.
@@ -85,9 +94,17 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   position.side = setup.side;
   position.answered = 0;
   const std::size_t all = questions.prompts();
+  setup.timing = [&position, all](std::size_t timed, std::size_t to_time) {
+    position.to_time = to_time;
+    position.timed = timed;
+    if (timed == to_time)
+      position.begin = position.clock.now_ns();
+    else if (is_told(timed, to_time))
+      base::log_info("evaluation_set", "{}", position_text(position, all));
+  };
   setup.progress = [&position, all](std::size_t answered) {
     position.answered = answered;
-    if (answered * 8 / all != (answered - 1) * 8 / all)
+    if (is_told(answered, all))
       base::log_info("evaluation_set", "{}", position_text(position, all));
   };
   // No learner is watched, and weights come with the welcome.

@@ -9,7 +9,8 @@ evaluation_set_head::evaluation_set_head(evaluation_set_side_setup setup, evalua
     : setup_(std::move(setup)), questions_(questions), workers_(std::move(workers)) {
   if (setup_.side == evaluation_set_side::first) {
     auto seed_variants = questions_.seed_variants();
-    seed_variants_left_ = seed_variants.size();
+    seed_variants_ = seed_variants_left_ = seed_variants.size();
+    if (seed_variants_ > 0) setup_.timing(0, seed_variants_);
     for (evaluate_sample& seed_variant : seed_variants)
       effect(to_dispatch{std::move(seed_variant)});
   }
@@ -89,7 +90,9 @@ void evaluation_set_head::on_verdict(const sample_verdict& verdict) {
 void evaluation_set_head::on_seed_variant(const sample_verdict& verdict,
                                           const env::verdict& value) {
   questions_.scored(verdict.sample, value);
-  if (--seed_variants_left_ > 0) return;
+  --seed_variants_left_;
+  setup_.timing(seed_variants_ - seed_variants_left_, seed_variants_);
+  if (seed_variants_left_ > 0) return;
   fix_questions();
   ask();
 }

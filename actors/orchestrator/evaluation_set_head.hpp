@@ -20,6 +20,9 @@ struct evaluation_set_side_setup {
   std::string config_yaml;
   std::string weights_folder;
   rollout_facts rollout;
+  /// Is told, first of none and then after each, how many of all kernels that prompts show are
+  /// timed; not where there are none to time.
+  std::function<void(std::size_t timed, std::size_t all)> timing = [](std::size_t, std::size_t) {};
   /// Is told, after each answer, how many of this side are there.
   std::function<void(std::size_t answered)> progress = [](std::size_t) {};
 };
@@ -57,6 +60,7 @@ class evaluation_set_head final : public head_policy {
   evaluation_set_side_setup setup_;
   evaluation_set& questions_;
   worker_book workers_;
+  std::size_t seed_variants_ = 0;
   std::size_t seed_variants_left_ = 0;
   std::deque<generate_group> to_ask_;
   std::map<sample_id, generate_group> asked_;  ///< and not answered yet

@@ -15,6 +15,13 @@ TEST_CASE("the line of a closing comparison has the time that is left of both ha
         "evaluation set: 32 of 64 prompts answered by the last weights, about 30 s left");
 }
 
+TEST_CASE("while kernels that prompts show are timed the line counts these and has no time") {
+  CHECK(evaluation_set_line({.timed = 24, .to_time = 128, .all = 64}) ==
+        "evaluation set: 24 of 128 kernels timed that prompts show");
+  CHECK(evaluation_set_line({.timed = 128, .to_time = 128, .all = 64}) ==
+        "evaluation set: 0 of 64 prompts answered by the first weights");
+}
+
 TEST_CASE("before the first answer and after the last the line has no time") {
   constexpr quern::base::nanoseconds_t second = 1'000'000'000;
   CHECK(evaluation_set_line({.last = false, .answered = 0, .all = 64, .elapsed = 5 * second}) ==

@@ -23,6 +23,7 @@ struct asked_evaluation_set {
   std::optional<evaluation_set> questions;
   std::optional<evaluation_set_head> head;
   std::vector<std::size_t> progress;
+  std::vector<std::pair<std::size_t, std::size_t>> timings;
 
   asked_evaluation_set() {
     f.config.policy.max_prompt_tokens = 100'000;
@@ -33,6 +34,7 @@ struct asked_evaluation_set {
     evaluation_set_side_setup setup;
     setup.model = "the first weights";
     setup.progress = [this](std::size_t answered) { progress.push_back(answered); };
+    setup.timing = [this](std::size_t timed, std::size_t all) { timings.emplace_back(timed, all); };
     head.emplace(setup, *questions, worker_book({}, step_watch({}, clock), roles, 0));
     join(9, 6);
     const auto seed_variants = head->take_effects();
@@ -125,6 +127,16 @@ TEST_CASE(
   REQUIRE(p.end);
   CHECK(p.end->finished);
   CHECK(p.head->ended());
+}
+
+TEST_CASE("the kernels that prompts show are counted while they are timed, from none to all") {
+  asked_evaluation_set p;
+  const std::size_t all = p.questions->seed_variants().size();
+  REQUIRE(all > 0);
+  std::vector<std::pair<std::size_t, std::size_t>> counted;
+  for (std::size_t k = 0; k <= all; ++k)
+    counted.emplace_back(k, all);
+  CHECK(p.timings == counted);
 }
 
 TEST_CASE("questions of a generator that lives are asked once") {
