@@ -21,8 +21,8 @@
 namespace quern::actors {
 namespace {
 
-/// A draw takes one or two milliseconds (it is tried numerically): more than so many would make a
-/// start look like hanging.
+/// A draw takes some milliseconds of a processor (it is tried numerically): more than so many would
+/// make a start look like hanging.
 constexpr double most_expected_draws = 20'000;
 /// Making thousands of tasks takes a while, which is not to be mistaken for hanging.
 constexpr base::nanoseconds_t telling_interval = 2'000'000'000;
@@ -144,10 +144,11 @@ base::expected<task_book> task_book::make(const run_config& config) {
     const std::uint64_t most_draws = 2000 + 4 * expected;
     const base::steady_clock clock;
     base::nanoseconds_t told = clock.now_ns();
+    env::tried_draws draws(static_cast<std::uint64_t>(config.tasks.seed), limits);
     for (std::uint64_t index = 0; train > 0 || held_out > 0; ++index) {
       if (index == most_draws) return too_few(config, train, held_out, index);
-      const auto seed = static_cast<std::uint64_t>(config.tasks.seed);
-      env::composition drawn = env::draw_composition(seed, index, limits);
+      const env::composition_probe tried = draws.next();
+      const env::composition& drawn = tried.subject();
       std::int64_t& left = env::is_held_out(drawn, spec) ? held_out : train;
       if (left == 0 || !seen.insert(env::composition_hash(drawn)).second) continue;
       const bool is_held_out = &left == &held_out;
@@ -158,8 +159,8 @@ base::expected<task_book> task_book::make(const run_config& config) {
       }
       if (is_held_out && passed_over.contains(env::skeleton_hash(drawn))) continue;
       --left;
-      QUERN_TRY(env::task made, env::make_task(drawn, making));
-      book.add(std::move(made), std::move(drawn), is_held_out);
+      QUERN_TRY(env::task made, env::make_task(tried, making));
+      book.add(std::move(made), drawn, is_held_out);
       if (clock.now_ns() - told >= telling_interval) {
         told = clock.now_ns();
         base::log_info("tasks", "{} made, {} to go", book.tasks_.size(), train + held_out);

@@ -234,9 +234,9 @@ struct corpus_maker::work {
   /// Of comparing records: sources of what is shown, in order, then that of the answer.
   std::set<std::vector<std::string>> compared;
 
-  work(std::int64_t k, const composition& what, task made)
+  work(std::int64_t k, composition_probe tried, task made)
       : index(k),
-        probe(what),
+        probe(std::move(tried)),
         supply(probe, *made.lane->grammar()),
         subject(std::make_shared<task>(std::move(made))),
         id(task_id(*subject)) {}
@@ -441,12 +441,11 @@ base::status corpus_maker::begin_next() {
   while (next_ % plan_.shards != plan_.shard)
     ++next_;
   if (next_ >= plan_.tasks) return {};
-  const composition what =
-      draw_composition(plan_.seed, static_cast<std::uint64_t>(next_), plan_.limits);
+  composition_probe drawn = draw_tried(plan_.seed, static_cast<std::uint64_t>(next_), plan_.limits);
   std::shared_ptr<work> made;
-  if (!is_held_out(what, plan_.held_out)) {
-    QUERN_TRY(task subject, make_task(what, plan_.task));
-    made = std::make_shared<work>(next_, what, std::move(subject));
+  if (!is_held_out(drawn.subject(), plan_.held_out)) {
+    QUERN_TRY(task subject, make_task(drawn, plan_.task));
+    made = std::make_shared<work>(next_, std::move(drawn), std::move(subject));
     if (judge_->look_ahead() > 0) announce(*made);
   }
   begun_.push_back(std::move(made));

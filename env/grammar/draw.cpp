@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <optional>
+#include <thread>
 
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/thread.hpp"
 #include "env/grammar/plain_cost.hpp"
-#include "env/grammar/probe.hpp"
 
 namespace quern::env {
 
@@ -18,6 +21,11 @@ constexpr std::array constants_of_shift{-1.0F, -0.5F, 0.25F, 0.5F, 1.0F, 1.5F};
 
 /// Every family reaches this with one exponential before its structural step.
 constexpr double most_plain_ns = 5;
+
+/// More threads would wait for the last draw of each round.
+constexpr unsigned most_threads = 32;
+/// A round of draws ends with the slowest, and the last round has some that nobody asks for.
+constexpr std::size_t draws_per_thread = 4;
 
 constexpr auto first_operand = step_kind::times_row;
 constexpr auto first_structural_kind = step_kind::centre;
@@ -126,13 +134,53 @@ base::status validate(const draw_limits& limits) {
   return {};
 }
 
-composition draw_composition(std::uint64_t seed, std::uint64_t index, const draw_limits& limits) {
+composition_probe draw_tried(std::uint64_t seed, std::uint64_t index, const draw_limits& limits) {
   base::random_stream random(seed, "composition", {index});
   for (;;) {
     composition made = attempt(random, limits);
     if (made.steps.empty() || plain_ns(made) < limits.least_plain_ns) continue;
-    if (composition_probe probe(made); probe.objection().empty()) return made;
+    if (composition_probe probe(std::move(made)); probe.objection().empty()) return probe;
   }
+}
+
+composition draw_composition(std::uint64_t seed, std::uint64_t index, const draw_limits& limits) {
+  return draw_tried(seed, index, limits).subject();
+}
+
+tried_draws::tried_draws(std::uint64_t seed, draw_limits limits, unsigned threads)
+    : seed_(seed),
+      limits_(std::move(limits)),
+      threads_(std::clamp(threads == 0 ? std::thread::hardware_concurrency() : threads, 1U,
+                          most_threads)) {}
+
+composition_probe tried_draws::next() {
+  if (ready_.empty()) draw_more();
+  composition_probe first = std::move(ready_.front());
+  ready_.pop_front();
+  return first;
+}
+
+void tried_draws::draw_more() {
+  std::vector<std::optional<composition_probe>> made(threads_ == 1 ? 1
+                                                                   : draws_per_thread * threads_);
+  std::atomic<std::size_t> begun = 0;
+  const auto draw = [&] {
+    for (std::size_t k = begun++; k < made.size(); k = begun++)
+      made[k] = draw_tried(seed_, drawn_ + k, limits_);
+  };
+  std::vector<std::thread> others;
+  while (others.size() + 1 < threads_) {
+    auto other = base::start_thread("drawing tasks", draw);
+    // Where no more are to be had, fewer draw.
+    if (!other) break;
+    others.push_back(std::move(*other));
+  }
+  draw();
+  for (std::thread& one : others)
+    one.join();
+  drawn_ += made.size();
+  for (auto& one : made)
+    ready_.push_back(std::move(*one));
 }
 
 }  // namespace quern::env

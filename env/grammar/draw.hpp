@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "base/status.hpp"
 #include "env/grammar/composition.hpp"
+#include "env/grammar/probe.hpp"
 
 namespace quern::env {
 
@@ -32,5 +34,24 @@ base::status validate(const draw_limits& limits);
 /// input that hardly matters) nor badly conditioned (see probe.hpp). Different indices may give
 /// equal compositions: compare composition_hash. Limits must be valid. Thread-safe.
 composition draw_composition(std::uint64_t seed, std::uint64_t index, const draw_limits& limits);
+/// The same with its trial, which has no objection.
+composition_probe draw_tried(std::uint64_t seed, std::uint64_t index, const draw_limits& limits);
+
+/// The compositions of a seed in order, from index 0 on. A draw takes milliseconds, so several are
+/// made at a time, on several threads. One thread at a time may ask.
+class tried_draws {
+ public:
+  /// `threads`: at most so many, that of whoever asks included; 0: as many as there are processors.
+  tried_draws(std::uint64_t seed, draw_limits limits, unsigned threads = 0);
+  composition_probe next();
+
+ private:
+  void draw_more();
+  std::uint64_t seed_;
+  draw_limits limits_;
+  unsigned threads_;
+  std::uint64_t drawn_ = 0;
+  std::deque<composition_probe> ready_;
+};
 
 }  // namespace quern::env

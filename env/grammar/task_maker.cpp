@@ -11,7 +11,6 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "env/grammar/kernel_grammar.hpp"
-#include "env/grammar/probe.hpp"
 #include "env/tensor_task/tensor_body.hpp"
 
 namespace quern::env {
@@ -180,12 +179,16 @@ double plain_us_of(const task_options& options) {
 
 base::expected<task> make_task(const composition& what, const task_options& options) {
   QUERN_CHECK(validate(what));
+  return make_task(composition_probe(what), options);
+}
+
+base::expected<task> make_task(const composition_probe& probe, const task_options& options) {
+  const composition& what = probe.subject();
   const double plain_us = plain_us_of(options);
   if (!(plain_us >= 1 && plain_us <= 1e6))
     return base::fail(base::errc::invalid_argument, "plain_us is {}, it must be from 1 to 1000000",
                       options.plain_us);
   const kernel_grammar& grammar = *options.lane->grammar();
-  const composition_probe probe(what);
   if (!probe.objection().empty())
     return base::fail(base::errc::invalid_argument, "{} makes no good task: {}", to_text(what),
                       probe.objection());

@@ -7,6 +7,7 @@
 
 #include "base/status.hpp"
 #include "env/grammar/composition.hpp"
+#include "env/grammar/probe.hpp"
 #include "env/task/task.hpp"
 
 namespace quern::env {
@@ -37,5 +38,7 @@ task bare_task(const composition& what);
 /// sizes, four hidden distributions, tolerance calibrated by the interpreters, `baseline: plain`.
 /// Pure function of its arguments. Error: an invalid composition.
 base::expected<task> make_task(const composition& what, const task_options& options);
+/// The same of one that was tried already.
+base::expected<task> make_task(const composition_probe& probe, const task_options& options);
 
 }  // namespace quern::env

@@ -53,13 +53,13 @@ int generate(const env::lane& where, std::uint64_t seed, std::uint64_t first, st
                               "--out: " + made.error().message + "; name another folder"});
   }
   for (std::uint64_t index = first; index < first + static_cast<std::uint64_t>(count); ++index) {
-    const env::composition drawn = env::draw_composition(seed, index, where.grammar()->limits());
+    const auto drawn = env::draw_tried(seed, index, where.grammar()->limits());
     env::task_options options;
     options.lane = &where;
     const auto task = env::make_task(drawn, options);
     if (!task) return report("tasks", task.error());
     if (folder.empty()) {
-      fmt::print("{:>6}  {:<34} {}\n", index, task->name, env::to_text(drawn));
+      fmt::print("{:>6}  {:<34} {}\n", index, task->name, env::to_text(drawn.subject()));
       continue;
     }
     const fs::path file = fs::path(folder) / (task->name + ".task.yaml");

@@ -32,6 +32,19 @@ TEST_CASE("a composition depends on seed and index alone") {
   CHECK(equal < 10);
 }
 
+TEST_CASE("draws in order are those of their indices, however many threads make them") {
+  env::draw_limits limits;
+  limits.max_before = 2;
+  for (const unsigned threads : {0U, 1U, 3U}) {
+    env::tried_draws draws(5, limits, threads);
+    for (std::uint64_t k = 0; k < 30; ++k) {
+      const env::composition_probe drawn = draws.next();
+      CHECK(drawn.objection().empty());
+      CHECK(to_text(drawn.subject()) == to_text(draw_composition(5, k, limits)));
+    }
+  }
+}
+
 TEST_CASE("addresses keep their meaning: corpora, splits and policies hang on them") {
   const std::vector<std::string> golden{"clip | times_tensor | centre",
                                         "max_tensor | tanh | decay | abs | root",

@@ -30,6 +30,7 @@ TEST_CASE("a made task is valid, survives its file and names its composition") {
     CHECK(validate(made));
     CHECK(env::parse_task(to_yaml(made)).value() == made);
     CHECK(env::make_task(what, {0, &env::cpp_lane}).value() == made);
+    CHECK(env::make_task(env::composition_probe(what), {0, &env::cpp_lane}).value() == made);
     CHECK(env::composition_of_reference(made.reference).value() == what);
     CHECK(made.family == family_of(what));
     CHECK(env::tensors_of(made).hidden_sizes.size() == 2);
