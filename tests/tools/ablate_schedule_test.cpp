@@ -68,6 +68,22 @@ TEST_CASE("of equal runs those of the first seed begin first, whatever their arm
   CHECK(order == std::vector<std::size_t>{1, 3, 0, 2});
 }
 
+TEST_CASE("of equal runs of a seed one that shows kernels begins first: it takes longer") {
+  tools::ablation_plan plan;
+  plan.seeds = {1, 2};
+  for (const char* exemplars : {"none", "bucket"})
+    for (const std::int64_t seed : plan.seeds) {
+      plan.runs.push_back(run_of(exemplars, 100));
+      plan.runs.back().seed = seed;
+      plan.runs.back().config.replay.exemplars = exemplars;
+    }
+  tools::ablation_schedule schedule(plan, std::vector<plan_state>(4, plan_state::missing));
+  std::vector<std::size_t> order;
+  while (const auto run = schedule.next())
+    order.push_back(*run);
+  CHECK(order == std::vector<std::size_t>{2, 0, 3, 1});
+}
+
 TEST_CASE("what is complete is not made again, what has begun is") {
   const auto plan = small_plan();
   auto states = all_missing();

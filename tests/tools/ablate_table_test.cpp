@@ -200,6 +200,47 @@ TEST_CASE("arms without a right answer have no speed-up, and no ratio over them 
   CHECK_FALSE(contains(tools::to_text(table), "nan"));
 }
 
+TEST_CASE("how much faster answers are is told of the pairs that are right on both sides") {
+  tools::ablation_arm slow{"+grpo", {}}, fast{"+contrastive:bucket", {}};
+  slow.seeds.push_back({1, {right("a", 0, 2), right("b", 0, 4), wrong("c", 0), right("d", 0, 9)}});
+  fast.seeds.push_back({1, {right("a", 0, 4), right("b", 0, 32), right("c", 0, 9), wrong("d", 0)}});
+  const tools::arm_difference of = tools::difference_of(slow, fast, 1);
+  CHECK(of.pairs == 4);
+  CHECK(of.both_right == 2);
+  REQUIRE(of.speed_ratio);
+  CHECK(*of.speed_ratio == doctest::Approx(4));
+  CHECK(of.speed_ratio_interval.low == doctest::Approx(2));
+  CHECK(of.speed_ratio_interval.high == doctest::Approx(8));
+  CHECK(tools::speed_sentence_of(of) ==
+        "Where both are right, in 2 pairs, +contrastive:bucket is x4.00 as fast (2.00 .. 8.00).");
+  CHECK(contains(tools::to_text(tools::make_table({slow, fast}, 1)), "is x4.00 as fast"));
+  const base::ordered_json written = tools::to_json(of);
+  CHECK(written["both_right"] == 2);
+  CHECK(written["speed_ratio"] == doctest::Approx(4));
+  CHECK(written["speed_ratio_interval"][1] == doctest::Approx(8));
+}
+
+TEST_CASE("an arm's answers are as fast as those of its twin, and a faster arm's are not") {
+  const auto plain = made_up_arm("+grpo", 0, 1), twin = made_up_arm("twin", 0, 2),
+             faster = made_up_arm("faster", 0.6, 2);
+  const auto same = tools::difference_of(plain, twin, 1);
+  CHECK(same.speed_ratio_interval.low < 1);
+  CHECK(same.speed_ratio_interval.high > 1);
+  CHECK(tools::difference_of(plain, faster, 1).speed_ratio_interval.low > 1);
+}
+
+TEST_CASE("where no pair is right on both sides nothing is said of their speed") {
+  tools::ablation_arm one{"+grpo", {}}, other{"+contrastive:bucket", {}};
+  one.seeds.push_back({1, {right("a", 0, 2), wrong("b", 0)}});
+  other.seeds.push_back({1, {wrong("a", 0), right("b", 0, 2)}});
+  const tools::arm_difference of = tools::difference_of(one, other, 1);
+  CHECK(of.both_right == 0);
+  CHECK_FALSE(of.speed_ratio);
+  CHECK(tools::speed_sentence_of(of).empty());
+  CHECK(tools::to_json(of)["speed_ratio"].is_null());
+  CHECK_FALSE(contains(tools::to_text(tools::make_table({one, other}, 1)), "Where both"));
+}
+
 TEST_CASE("what an arm's own run brought is told apart from what its prompts show") {
   tools::ablation_arm plain = made_up_arm("+grpo", 0.5, 3);
   tools::ablation_arm shown = made_up_arm("+contrastive:bucket", 1.0, 4);

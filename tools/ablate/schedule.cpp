@@ -27,7 +27,11 @@ bool ablation_schedule::comes_before(std::size_t run, std::size_t other) const {
   const auto place_of_seed = [&](std::size_t one) {
     return std::ranges::find(plan_.seeds, plan_.runs[one].seed) - plan_.seeds.begin();
   };
-  return place_of_seed(run) < place_of_seed(other);
+  if (place_of_seed(run) != place_of_seed(other)) return place_of_seed(run) < place_of_seed(other);
+  const auto shows_kernels = [&](std::size_t one) {
+    return plan_.runs[one].config.replay.exemplars != "none";
+  };
+  return shows_kernels(run) && !shows_kernels(other);
 }
 
 std::optional<std::size_t> ablation_schedule::next() {

@@ -1,6 +1,7 @@
 #include "tools/ablate/table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -96,6 +97,8 @@ struct answer_pair {
 /// Means over pairs.
 struct pair_means {
   double reward_first = 0, reward_second = 0, success = 0;
+  std::int64_t both_right = 0;
+  double log_speed_ratio = 0;  ///< of those that are right on both sides
 };
 
 pair_means means_of(const std::vector<answer_pair>& pairs) {
@@ -105,7 +108,12 @@ pair_means means_of(const std::vector<answer_pair>& pairs) {
     means.reward_first += one.first.reward;
     means.reward_second += one.second.reward;
     means.success += (one.second.speedup > 0 ? 1 : 0) - (one.first.speedup > 0 ? 1 : 0);
+    if (one.first.speedup > 0 && one.second.speedup > 0) {
+      ++means.both_right;
+      means.log_speed_ratio += std::log(one.second.speedup / one.first.speedup);
+    }
   }
+  if (means.both_right > 0) means.log_speed_ratio /= static_cast<double>(means.both_right);
   const auto count = static_cast<double>(pairs.size());
   means.reward_first /= count;
   means.reward_second /= count;
@@ -221,17 +229,21 @@ arm_difference difference_of(const ablation_arm& first, const ablation_arm& seco
   made.success = means.success;
   made.parts_first = parts_of(pairs, &answer_pair::first);
   made.parts_second = parts_of(pairs, &answer_pair::second);
-  std::vector<double> reward, ratio, success;
+  made.both_right = means.both_right;
+  if (means.both_right > 0) made.speed_ratio = std::exp(means.log_speed_ratio);
+  std::vector<double> reward, ratio, success, speed_ratio;
   bool has_ratio = means.reward_first > 0;
   cells.draw(seed, [&](const std::vector<answer_pair>& drawn) {
     const pair_means of_draw = means_of(drawn);
     reward.push_back(of_draw.reward_second - of_draw.reward_first);
     success.push_back(of_draw.success);
+    if (of_draw.both_right > 0) speed_ratio.push_back(std::exp(of_draw.log_speed_ratio));
     has_ratio = has_ratio && of_draw.reward_first > 0;
     if (has_ratio) ratio.push_back(of_draw.reward_second / of_draw.reward_first);
   });
   made.reward_interval = interval_of(std::move(reward));
   made.success_interval = interval_of(std::move(success));
+  made.speed_ratio_interval = interval_of(std::move(speed_ratio));
   if (has_ratio) {
     made.ratio = means.reward_second / means.reward_first;
     made.ratio_interval = interval_of(std::move(ratio));

@@ -75,6 +75,13 @@ std::string sentence_of(const arm_difference& of) {
          fmt::format(". The interval has 0 in it: that {} is better does not hold.", of.second);
 }
 
+std::string speed_sentence_of(const arm_difference& of) {
+  if (!of.speed_ratio) return {};
+  return fmt::format("Where both are right, in {} pairs, {} is x{:.2f} as fast ({}).",
+                     of.both_right, of.second, *of.speed_ratio,
+                     interval_text(of.speed_ratio_interval));
+}
+
 std::string parts_sentence_of(const arm_difference& of) {
   return fmt::format(
       "Right: {:.1f} % before and {:.1f} % after; mean reward of these: {:.3f} and {:.3f}.",
@@ -114,12 +121,18 @@ std::string to_text(const ablation_table& table) {
       text += fmt::format("{}: evaluations told nothing about {} answers, which are left out\n",
                           row.name, row.unjudged);
   if (!table.differences.empty()) text += "\n";
-  for (const arm_difference& one : table.differences)
+  const auto add_speed = [&](const arm_difference& one) {
+    if (const std::string said = speed_sentence_of(one); !said.empty()) text += "  " + said + "\n";
+  };
+  for (const arm_difference& one : table.differences) {
     text += sentence_of(one) + "\n";
+    add_speed(one);
+  }
   if (!table.gains.empty()) text += "\nwhat an arm's own run brought, on its own prompts\n";
   for (const arm_difference& one : table.gains) {
     text += sentence_of(one) + "\n";
     if (one.pairs > 0) text += "  " + parts_sentence_of(one) + "\n";
+    add_speed(one);
   }
   return text;
 }
@@ -140,7 +153,14 @@ base::ordered_json to_json(const arm_difference& one) {
                              {"success_second", one.parts_second.right},
                              {"right_reward_first", one.parts_first.right_reward},
                              {"right_reward_second", one.parts_second.right_reward},
+                             {"both_right", one.both_right},
+                             {"speed_ratio", nullptr},
+                             {"speed_ratio_interval", nullptr},
                              {"holds", one.holds()}};
+  if (one.speed_ratio) {
+    made["speed_ratio"] = *one.speed_ratio;
+    made["speed_ratio_interval"] = interval_json(one.speed_ratio_interval);
+  }
   if (one.ratio) {
     made["ratio"] = *one.ratio;
     made["ratio_interval"] = interval_json(one.ratio_interval);
