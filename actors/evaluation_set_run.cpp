@@ -1,6 +1,5 @@
 #include "actors/evaluation_set_run.hpp"
 
-#include <atomic>
 #include <future>
 
 #include "actors/config/config_file.hpp"
@@ -22,25 +21,6 @@
 
 namespace quern::actors {
 namespace {
-
-/// How far the closing comparison is: written by its actor, read by the console.
-struct evaluation_set_position {
-  std::atomic<evaluation_set_side> side = evaluation_set_side::first;
-  std::atomic<std::size_t> timed = 0, to_time = 0;
-  std::atomic<std::size_t> answered = 0;
-  base::steady_clock clock;
-  /// When the first question could be asked.
-  std::atomic<base::nanoseconds_t> begin = clock.now_ns();
-};
-
-std::string position_text(const evaluation_set_position& at, std::size_t all) {
-  return evaluation_set_line({.timed = at.timed,
-                              .to_time = at.to_time,
-                              .last = at.side == evaluation_set_side::last,
-                              .answered = at.answered,
-                              .all = all,
-                              .elapsed = at.clock.now_ns() - at.begin});
-}
 
 /// Eight lines of all are enough.
 bool is_told(std::size_t done, std::size_t all) {
@@ -91,21 +71,16 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   supervising.end = end;
   const supervisor_ref supervisor = spawn_supervisor(system, supervising);
   self.owns(supervisor);
-  position.side = setup.side;
-  position.answered = 0;
+  position.on_half(setup.side == evaluation_set_side::last);
   const std::size_t all = questions.prompts();
-  setup.timing = [&position, all](std::size_t timed, std::size_t to_time) {
-    position.to_time = to_time;
-    position.timed = timed;
-    if (timed == to_time)
-      position.begin = position.clock.now_ns();
-    else if (is_told(timed, to_time))
-      base::log_info("evaluation_set", "{}", position_text(position, all));
+  const auto tell = [&position] { base::log_info("evaluation_set", "{}", position.line()); };
+  setup.timing = [&position, tell](std::size_t timed, std::size_t to_time) {
+    position.on_timed(timed, to_time);
+    if (timed < to_time && is_told(timed, to_time)) tell();
   };
-  setup.progress = [&position, all](std::size_t answered) {
-    position.answered = answered;
-    if (is_told(answered, all))
-      base::log_info("evaluation_set", "{}", position_text(position, all));
+  setup.progress = [&position, tell, all](std::size_t answered) {
+    position.on_answered(answered);
+    if (is_told(answered, all)) tell();
   };
   // No learner is watched, and weights come with the welcome.
   worker_book workers({}, step_watch({}, clock), roles, 0);
@@ -123,7 +98,7 @@ base::expected<bool> ask_side(const run_config& config, storage::run_directory& 
   QUERN_TRY(*run_roles, plan_roles(config, hosts, run.paths(), admission, {"generator"}));
   // A comparison that is not complete is made anew, so that stopping it is pausing it.
   const console_commands commands{[&]() -> base::json {
-                                    return {{"progress", position_text(position, all)},
+                                    return {{"progress", position.line()},
                                             {"verdicts", base::json::object()},
                                             {"hosts", board->snapshot()},
                                             {"aside", board->aside()}};
@@ -156,7 +131,8 @@ base::expected<std::optional<evaluation_set>> run_evaluation_set(const run_confi
   if (questions.prompts() == 0) return std::optional<evaluation_set>(std::move(questions));
   QUERN_TRY(const auto weights_folder, policy::make_weights_folder(run.sockets()));
   QUERN_CHECK(run.own(weights_folder));
-  evaluation_set_position position;
+  const base::steady_clock clock;
+  evaluation_set_position position(clock, questions.prompts());
   bool complete = true;
   for (const evaluation_set_side side : {evaluation_set_side::first, evaluation_set_side::last}) {
     evaluation_set_side_setup setup;

@@ -41,7 +41,8 @@ composition_probe draw_tried(std::uint64_t seed, std::uint64_t index, const draw
 /// made at a time, on several threads. One thread at a time may ask.
 class tried_draws {
  public:
-  /// `threads`: at most so many, that of whoever asks included; 0: as many as there are processors.
+  /// `threads`: at most so many, that of whoever asks included; 0: as many as there are processors
+  /// that this process may use.
   tried_draws(std::uint64_t seed, draw_limits limits, unsigned threads = 0);
   composition_probe next();
 
@@ -50,6 +51,7 @@ class tried_draws {
   std::uint64_t seed_;
   draw_limits limits_;
   unsigned threads_;
+  std::size_t round_ = 0;  ///< draws of the last round
   std::uint64_t drawn_ = 0;
   std::deque<composition_probe> ready_;
 };

@@ -84,6 +84,22 @@ TEST_CASE("of equal runs of a seed one that shows kernels begins first: it takes
   CHECK(order == std::vector<std::size_t>{2, 0, 3, 1});
 }
 
+TEST_CASE("of equal runs of a seed one that others wait for begins first") {
+  tools::ablation_plan plan;
+  plan.seeds = {1};
+  plan.runs = {run_of("evolve", 130), run_of("shared", 30), run_of("grpo", 100, 1),
+               run_of("contrastive", 100, 1)};
+  for (tools::planned_run& run : plan.runs)
+    run.seed = 1;
+  plan.runs[1].config.replay.exemplars = plan.runs[2].config.replay.exemplars = "none";
+  tools::ablation_schedule schedule(plan, std::vector<plan_state>(4, plan_state::missing));
+  CHECK(schedule.next() == 1);
+  CHECK(schedule.next() == 0);
+  schedule.ended(1, true);
+  CHECK(schedule.next() == 3);
+  CHECK(schedule.next() == 2);
+}
+
 TEST_CASE("what is complete is not made again, what has begun is") {
   const auto plan = small_plan();
   auto states = all_missing();

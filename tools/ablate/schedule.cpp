@@ -6,14 +6,21 @@ namespace quern::tools {
 
 ablation_schedule::ablation_schedule(const ablation_plan& plan,
                                      const std::vector<plan_state>& states)
-    : plan_(plan), ahead_(plan.runs.size(), 0) {
+    : plan_(plan),
+      ahead_(plan.runs.size(), 0),
+      is_waited_for_(plan.runs.size(), false),
+      shows_kernels_(plan.runs.size(), false) {
   for (const plan_state state : states)
     states_.push_back(state == plan_state::complete ? run_state::complete : run_state::waiting);
   // A run stands after the one that it begins with.
   for (std::size_t k = plan.runs.size(); k-- > 0;) {
     ahead_[k] += plan.runs[k].evaluations;
-    if (const auto before = plan.runs[k].begins_with)
+    if (plan.runs[k].config.replay.exemplars != "none") shows_kernels_[k] = true;
+    if (const auto before = plan.runs[k].begins_with) {
       ahead_[*before] = std::max(ahead_[*before], ahead_[k]);
+      is_waited_for_[*before] = true;
+      if (shows_kernels_[k]) shows_kernels_[*before] = true;
+    }
   }
 }
 
@@ -28,10 +35,8 @@ bool ablation_schedule::comes_before(std::size_t run, std::size_t other) const {
     return std::ranges::find(plan_.seeds, plan_.runs[one].seed) - plan_.seeds.begin();
   };
   if (place_of_seed(run) != place_of_seed(other)) return place_of_seed(run) < place_of_seed(other);
-  const auto shows_kernels = [&](std::size_t one) {
-    return plan_.runs[one].config.replay.exemplars != "none";
-  };
-  return shows_kernels(run) && !shows_kernels(other);
+  if (is_waited_for_[run] != is_waited_for_[other]) return is_waited_for_[run];
+  return shows_kernels_[run] && !shows_kernels_[other];
 }
 
 std::optional<std::size_t> ablation_schedule::next() {

@@ -17,9 +17,9 @@ class ablation_schedule {
   /// The run to begin, or to go on with, now: of those whose first weights are there, the one with
   /// most evaluations ahead. They are its own and those of the longest chain of runs after it: that
   /// chain is not to begin last. Of equal ones that of the first seed, so that seeds become
-  /// complete one after the other, with all arms. Of these one whose prompts show kernels: it times
-  /// those, too, and takes twice as long. None: each that is left waits for one under way, or for
-  /// one that ended before it was complete.
+  /// complete one after the other, with all arms. Of these one that others wait for, then one whose
+  /// chain has prompts that show kernels: these are timed, too, which takes twice as long. None:
+  /// each that is left waits for one under way, or for one that ended before it was complete.
   std::optional<std::size_t> next();
 
   /// A run that `next` gave out has ended. One that is not complete is not given out again.
@@ -35,6 +35,8 @@ class ablation_schedule {
   const ablation_plan& plan_;
   std::vector<run_state> states_;
   std::vector<std::int64_t> ahead_;
+  std::vector<bool> is_waited_for_;  ///< another run begins with its weights
+  std::vector<bool> shows_kernels_;  ///< it, or one of those after it
 };
 
 }  // namespace quern::tools
