@@ -266,6 +266,45 @@ TEST_CASE("what an arm's own run brought is told apart from what its prompts sho
   CHECK(tools::to_json(table)["gains"].size() == 2);
 }
 
+TEST_CASE("whether one arm's run brought more than another's has an interval of its own") {
+  tools::ablation_arm plain = made_up_arm("+grpo", 1.0, 3);
+  tools::ablation_arm shown = made_up_arm("+contrastive:bucket", 1.0, 4);
+  const tools::ablation_arm low = made_up_arm("before", 0, 3), high = made_up_arm("before", 0.9, 4);
+  for (std::size_t k = 0; k < 3; ++k) {
+    plain.seeds[k].before = low.seeds[k].answers;
+    shown.seeds[k].before = high.seeds[k].answers;
+  }
+  const tools::ablation_table table = tools::make_table({plain, shown}, 1);
+  REQUIRE(table.between_gains.size() == 1);
+  const tools::arm_difference& of = table.between_gains[0];
+  CHECK(of.pairs == 120);
+  CHECK(of.reward_first == doctest::Approx(table.gains[0].reward));
+  CHECK(of.reward_second == doctest::Approx(table.gains[1].reward));
+  CHECK(of.reward_interval.high < 0);
+  CHECK(contains(tools::to_text(table), "What its own run brought: +grpo +0."));
+  const base::ordered_json written = tools::to_json(table)["between_gains"][0];
+  CHECK(written["gain_first"] == doctest::Approx(of.reward_first));
+  CHECK(written["difference_interval"][1] == doctest::Approx(of.reward_interval.high));
+  // Of the same run twice the difference is none; of an arm that did not learn there is no gain.
+  const auto same = tools::make_table({plain, plain}, 1).between_gains.at(0);
+  CHECK(same.reward == 0);
+  CHECK(same.reward_interval.high == 0);
+  CHECK(tools::make_table({made_up_arm("stage1", 0, 5), plain}, 1).between_gains.empty());
+}
+
+TEST_CASE("a gain whose prompt was not judged before or after is left out of the comparison") {
+  tools::ablation_arm plain{"+grpo", {}}, shown{"+contrastive:bucket", {}};
+  plain.seeds.push_back({1, {right("a", 0, 2), right("b", 0, 2), right("c", 0, 2)}});
+  plain.seeds[0].before = {wrong("a", 0), {"b", 0, false, 0, 0}, wrong("c", 0)};
+  shown.seeds.push_back({1, {right("a", 0, 3), right("b", 0, 3), {"c", 0, false, 0, 0}}});
+  shown.seeds[0].before = {right("a", 0, 2), wrong("b", 0), wrong("c", 0)};
+  const auto of = tools::make_table({plain, shown}, 1).between_gains.at(0);
+  CHECK(of.pairs == 1);
+  CHECK(of.reward_first == 2);
+  CHECK(of.reward_second == 1);
+  CHECK(of.reward == -1);
+}
+
 TEST_CASE("a mean reward is told by its parts: how many are right, and what these are worth") {
   tools::ablation_arm more{"+grpo", {}}, faster{"+contrastive:bucket", {}};
   more.seeds.push_back({1, {right("a", 0, 2), right("b", 0, 2), {"c", 0, false, 0, 0}}});

@@ -173,6 +173,27 @@ ablation_arm before_learning(const ablation_arm& arm) {
   return made;
 }
 
+/// The arm with gains in place of answers: an answer's reward less that of the weights its run
+/// began with, to the same prompt. No seeds where none has learnt.
+ablation_arm gains_of(const ablation_arm& arm) {
+  ablation_arm made{arm.name, {}};
+  for (const arm_result& result : arm.seeds) {
+    if (result.before.empty()) continue;
+    std::map<std::pair<std::string, std::int64_t>, double> before;
+    for (const held_out_answer& one : result.before)
+      if (one.judged) before[{one.task, one.ordinal}] = one.reward;
+    made.seeds.emplace_back();
+    made.seeds.back().seed = result.seed;
+    for (held_out_answer one : result.answers) {
+      const auto first = before.find({one.task, one.ordinal});
+      if (!one.judged || first == before.end()) continue;
+      one.reward -= first->second;
+      made.seeds.back().answers.push_back(std::move(one));
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 arm_row row_of(const ablation_arm& arm, std::uint64_t seed) {
@@ -254,12 +275,17 @@ arm_difference difference_of(const ablation_arm& first, const ablation_arm& seco
 ablation_table make_table(const std::vector<ablation_arm>& arms, std::uint64_t seed) {
   ablation_table table;
   const ablation_arm* plain = arm_called(arms, "+grpo");
+  const auto compare = [&](const ablation_arm& first, const ablation_arm& second) {
+    table.differences.push_back(difference_of(first, second, seed));
+    const auto gains = difference_of(gains_of(first), gains_of(second), seed);
+    if (gains.pairs > 0) table.between_gains.push_back(gains);
+  };
   for (std::size_t k = 0; k < arms.size(); ++k) {
     table.rows.push_back(row_of(arms[k], seed));
-    if (k > 0) table.differences.push_back(difference_of(arms[k - 1], arms[k], seed));
+    if (k > 0) compare(arms[k - 1], arms[k]);
     const bool contrastive = arms[k].name.starts_with("+contrastive:");
     if (contrastive && plain != nullptr && (k == 0 || &arms[k - 1] != plain))
-      table.differences.push_back(difference_of(*plain, arms[k], seed));
+      compare(*plain, arms[k]);
     const ablation_arm before = before_learning(arms[k]);
     if (!before.seeds.empty()) table.gains.push_back(difference_of(before, arms[k], seed));
   }

@@ -79,6 +79,10 @@ struct ablation_table {
   std::vector<arm_row> rows;
   std::vector<arm_difference> differences;
   std::vector<arm_difference> gains;  ///< what each arm's own run brought on its own prompts
+  /// Of the arms that `differences` compares and that both learnt: `reward_first` and
+  /// `reward_second` are their gains, over the pairs that were judged before and after. Of its
+  /// other figures only the interval of `reward` means something.
+  std::vector<arm_difference> between_gains;
 };
 
 /// `seed` addresses the bootstrap.
@@ -97,6 +101,10 @@ std::string sentence_of(const arm_difference& of);
 /// "Where both are right, in 40 pairs, +grpo is x1.20 as fast (1.05 .. 1.31)."; empty: they never
 /// are.
 std::string speed_sentence_of(const arm_difference& of);
+
+/// "What its own run brought: +grpo +0.359, +contrastive:bucket +0.060 over 470 pairs, difference
+/// -0.299 (-0.551 .. -0.040)."
+std::string gains_sentence_of(const arm_difference& of);
 
 /// Of a gain: "Right: 53.3 % before and 54.4 % after; mean reward of these: 1.593 and 2.222.".
 std::string parts_sentence_of(const arm_difference& of);

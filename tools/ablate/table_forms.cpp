@@ -82,6 +82,14 @@ std::string speed_sentence_of(const arm_difference& of) {
                      interval_text(of.speed_ratio_interval));
 }
 
+std::string gains_sentence_of(const arm_difference& of) {
+  return fmt::format(
+      "What its own run brought: {} {:+.3f}, {} {:+.3f} over {} pairs, difference {:+.3f} "
+      "({:+.3f} .. {:+.3f}).",
+      of.first, of.reward_first, of.second, of.reward_second, of.pairs, of.reward,
+      of.reward_interval.low, of.reward_interval.high);
+}
+
 std::string parts_sentence_of(const arm_difference& of) {
   return fmt::format(
       "Right: {:.1f} % before and {:.1f} % after; mean reward of these: {:.3f} and {:.3f}.",
@@ -134,6 +142,8 @@ std::string to_text(const ablation_table& table) {
     if (one.pairs > 0) text += "  " + parts_sentence_of(one) + "\n";
     add_speed(one);
   }
+  for (const arm_difference& one : table.between_gains)
+    text += gains_sentence_of(one) + "\n";
   return text;
 }
 
@@ -170,17 +180,27 @@ base::ordered_json to_json(const arm_difference& one) {
 
 base::ordered_json to_json(const ablation_table& table) {
   base::ordered_json rows = base::ordered_json::array(), differences = base::ordered_json::array(),
-                     gains = base::ordered_json::array();
+                     gains = base::ordered_json::array(),
+                     between_gains = base::ordered_json::array();
   for (const arm_row& row : table.rows)
     rows.push_back(row_json(row));
   for (const arm_difference& one : table.differences)
     differences.push_back(to_json(one));
   for (const arm_difference& one : table.gains)
     gains.push_back(to_json(one));
+  for (const arm_difference& one : table.between_gains)
+    between_gains.push_back({{"first", one.first},
+                             {"second", one.second},
+                             {"pairs", one.pairs},
+                             {"gain_first", one.reward_first},
+                             {"gain_second", one.reward_second},
+                             {"difference", one.reward},
+                             {"difference_interval", interval_json(one.reward_interval)}});
   return {{"quern_ablation", 1},
           {"arms", std::move(rows)},
           {"differences", std::move(differences)},
-          {"gains", std::move(gains)}};
+          {"gains", std::move(gains)},
+          {"between_gains", std::move(between_gains)}};
 }
 
 }  // namespace quern::tools
