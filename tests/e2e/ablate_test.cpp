@@ -54,10 +54,10 @@ struct ablate_fixture {
   }
 
   void refused(const std::string& arms, const std::string& budget, const char* part,
-               const std::vector<std::string>& more = {}) {
+               const std::vector<std::string>& more = {}, int code = 2) {
     const finished end = go(arms, budget, more);
     CAPTURE(end.output);
-    CHECK(end.code == 2);
+    CHECK(end.code == code);
     CHECK(contains(end.output, part));
   }
 };
@@ -95,6 +95,7 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
       base::subprocess::start({.argv = f.command(arms, "8"), .log = f.folder.path() / "first"});
   REQUIRE(first);
   REQUIRE(wait_until(300_s, [&] { return fs::exists(plain / "run.db") || first->poll(); }));
+  f.refused(arms, "8", "out/LOCK is locked by process", {}, 1);
   first->send_signal(SIGINT);
   const auto stopped = first->wait(120_s);
   const std::string said = base::read_file(f.folder.path() / "first").value_or("");
@@ -137,6 +138,18 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
     CHECK(contains(base::read_file(run / "config.yaml").value(),
                    (shared / "checkpoints").string().c_str()));
 
+  // No figure but the times hangs on them; a damaged answer is told with its file and what to do.
+  REQUIRE(base::write_file_atomic(f.out / "seconds.json", "{"));
+  const finished timeless = f.go(arms, "8");
+  CHECK(timeless.code == 0);
+  CHECK(contains(timeless.output, "times of earlier calls are left out"));
+  const fs::path answers = plain / "evaluation_set.json";
+  const std::string answered = base::read_file(answers).value();
+  REQUIRE(base::write_file_atomic(answers, answered.substr(0, answered.size() / 2)));
+  f.refused(arms, "8", "grpo/seed-5/evaluation_set.json: not JSON", {}, 1);
+  f.refused(arms, "8", "remove the file, and the same command measures", {}, 1);
+  REQUIRE(base::write_file_atomic(answers, answered));
+
   // All is there: the table is made again and nothing else.
   const auto before = fs::last_write_time(contrastive / "run.db");
   CHECK(f.go(arms, "8").code == 0);
@@ -157,7 +170,12 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
   CHECK(f.go(arms, "8", {"--dry-run"}).code == 0);
   f.seeds = "5";
   // A shared stage may have other tasks than the arm of the same stage: each is held to its own.
-  CHECK(f.go("stage1+2", "8").code == 0);
+  const finished fewer = f.go("stage1+2", "8");
+  CHECK(fewer.code == 0);
+  CHECK(contains(fewer.output, "not in this table: contrastive-bucket/seed-5, grpo/seed-5"));
+  CHECK(
+      base::parse_json(base::read_file(f.out / "ablation.json").value()).value()["beside"].size() ==
+      2);
   f.seeds = "5,6";
   CHECK(f.go("stage1+2", "8", {"--dry-run"}).code == 0);
   f.seeds = "5";
@@ -237,6 +255,24 @@ TEST_CASE("a run that fails beside others is told of, and the others are made") 
   CHECK(contains(part.output, "left out: grpo/seed-5"));
 }
 
+TEST_CASE("runs of one ablation begin with the same weights, not with others of the same path") {
+  ablate_fixture f;
+  const fs::path policy = f.folder.path() / "policy";
+  fs::copy(small_policy(), policy);
+  const std::vector<std::string> with = {"--set", "policy.model=" + policy.string()};
+  REQUIRE(f.go("vanilla", "8", with).code == 0);
+  const fs::path weights = policy / "model.safetensors";
+  std::string bytes = base::read_file(weights).value();
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  REQUIRE(base::write_file_atomic(weights, bytes));
+  // What is complete has no need of them.
+  CHECK(f.go("vanilla", "8", with).code == 0);
+  f.seeds = "5,6";
+  f.refused("vanilla", "8", "vanilla/seed-5: policy.model is", with);
+  f.refused("vanilla", "8", "model.safetensors differs", with);
+  CHECK_FALSE(fs::exists(f.out / "vanilla/seed-6"));
+}
+
 TEST_CASE("quern ablate refuses what it cannot compare, with the value and what to do") {
   ablate_fixture f;
   f.refused("grpo", "8", "--arms: 'grpo' is no arm: choose among");
@@ -253,6 +289,10 @@ TEST_CASE("quern ablate refuses what it cannot compare, with the value and what 
   f.refused("+grpo", "8", "1024 runs side by side on", {"--jobs", "1024"});
   f.refused("+grpo", "8", "'x' is no GPU", {"--gpus", "x"});
   f.refused("+grpo", "8", "--jobs", {"--jobs", "2", "--gpus", "0"});
+  f.refused("+grpo", "8", "--set run.seed=3: --seeds says it", {"--set", "run.seed=3"});
+  f.refused("+grpo", "8", "--set self_train.run.folder=x: --out says it",
+            {"--set", "self_train.run.folder=x"});
+  f.refused("+grpo", "8", "--vanilla: ", {"--vanilla", f.folder.path().string()});
   CHECK_FALSE(fs::exists(f.out));
 }
 

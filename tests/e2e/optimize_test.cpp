@@ -189,6 +189,8 @@ TEST_CASE("quern optimize refuses what it cannot search, with the value and what
   f.refused({optimized, "--run", run, "--policy", "/nowhere"},
             {"--policy /nowhere", "policy/demo"});
   f.refused({optimized, "--run", run, "--set", "learner.stepz=3"}, {"learner.stepz"});
+  f.refused({optimized, "--run", run, "--set", "run.budget_evaluations=99"},
+            {"--set run.budget_evaluations=99: say it by --budget"});
   f.refused({optimized, "--run", "/etc/passwd"}, {"quern optimize: --run: /etc/passwd is there"});
   CHECK_FALSE(fs::exists(f.run));
 }

@@ -344,6 +344,33 @@ TEST_CASE("drawn tasks are a suite that a run can name") {
   CHECK(end.output.find("# tasks: 3 trained on, 0 held out") != std::string::npos);
 }
 
+TEST_CASE("drawn tasks are not written over others, and those of one folder are one suite") {
+  fixture f;
+  const fs::path suite = f.folder.path() / "suite";
+  const auto generate = [&](const char* seed, const char* lane = "cpp") {
+    return f.quern({"tasks", "generate", "--seed", seed, "--count", "2", "--lane", lane, "--out",
+                    suite.string()});
+  };
+  REQUIRE(generate("5").code == 0);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(suite))
+    if (entry.path().string().ends_with(".task.yaml")) files.push_back(entry.path());
+  REQUIRE(files.size() == 2);
+  // The same again is the same.
+  CHECK(generate("5").code == 0);
+  const std::string changed = base::read_file(files[0]).value() + "# changed by hand\n";
+  REQUIRE(base::write_file_atomic(files[0], changed));
+  const finished again = generate("5");
+  CHECK(again.code == 2);
+  CHECK(contains(again.output, files[0].string() + " is there with other content"));
+  CHECK(base::read_file(files[0]).value() == changed);
+  // Names do not tell lanes apart.
+  CHECK(generate("5", "cuda").code == 2);
+  const finished more = generate("6");
+  CHECK(more.code == 0);
+  CHECK(contains(more.output, "has 2 other task files: all of them are one suite"));
+}
+
 TEST_CASE("tasks check refuses a plain kernel that computes something else, baseline or not") {
   fixture f;
   const std::string file = (f.folder.path() / "row_softmax.task.yaml").string();

@@ -1,4 +1,6 @@
 // The figures of an ablation as text and as JSON.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tools/ablate/table.hpp"
@@ -25,6 +27,11 @@ std::string time_text(double seconds) {
 
 base::ordered_json interval_json(const drawn_interval& of) {
   return {of.low, of.high};
+}
+
+/// Of nothing that is right there is no mean.
+base::ordered_json right_reward_json(const reward_parts& parts) {
+  return parts.right > 0 ? base::ordered_json(parts.right_reward) : base::ordered_json(nullptr);
 }
 
 base::ordered_json row_json(const arm_row& row) {
@@ -77,8 +84,8 @@ std::string sentence_of(const arm_difference& of) {
 
 std::string speed_sentence_of(const arm_difference& of) {
   if (!of.speed_ratio) return {};
-  return fmt::format("Where both are right, in {} pairs, {} is x{:.2f} as fast ({}).",
-                     of.both_right, of.second, *of.speed_ratio,
+  return fmt::format("Where both are right, in {} {}, {} is x{:.2f} as fast ({}).", of.both_right,
+                     of.both_right == 1 ? "pair" : "pairs", of.second, *of.speed_ratio,
                      interval_text(of.speed_ratio_interval));
 }
 
@@ -91,10 +98,12 @@ std::string gains_sentence_of(const arm_difference& of) {
 }
 
 std::string parts_sentence_of(const arm_difference& of) {
-  return fmt::format(
-      "Right: {:.1f} % before and {:.1f} % after; mean reward of these: {:.3f} and {:.3f}.",
-      100 * of.parts_first.right, 100 * of.parts_second.right, of.parts_first.right_reward,
-      of.parts_second.right_reward);
+  const auto reward = [](const reward_parts& parts) {
+    return parts.right > 0 ? fmt::format("{:.3f}", parts.right_reward) : std::string("-");
+  };
+  return fmt::format("Right: {:.1f} % before and {:.1f} % after; mean reward of these: {} and {}.",
+                     100 * of.parts_first.right, 100 * of.parts_second.right,
+                     reward(of.parts_first), reward(of.parts_second));
 }
 
 std::string to_text(const ablation_table& table) {
@@ -124,6 +133,8 @@ std::string to_text(const ablation_table& table) {
   text +=
       "(intervals: bootstrap over tasks and seeds; evaluations and time: of all seeds, with the "
       "stages before the arm)\n";
+  if (std::ranges::any_of(table.rows, [](const arm_row& row) { return row.name == "evolve"; }))
+    text += "(evolve searched the held-out tasks themselves: its row is no bar for the others)\n";
   for (const arm_row& row : table.rows)
     if (row.unjudged > 0)
       text += fmt::format("{}: evaluations told nothing about {} answers, which are left out\n",
@@ -161,8 +172,8 @@ base::ordered_json to_json(const arm_difference& one) {
                              {"success_interval", interval_json(one.success_interval)},
                              {"success_first", one.parts_first.right},
                              {"success_second", one.parts_second.right},
-                             {"right_reward_first", one.parts_first.right_reward},
-                             {"right_reward_second", one.parts_second.right_reward},
+                             {"right_reward_first", right_reward_json(one.parts_first)},
+                             {"right_reward_second", right_reward_json(one.parts_second)},
                              {"both_right", one.both_right},
                              {"speed_ratio", nullptr},
                              {"speed_ratio_interval", nullptr},

@@ -19,8 +19,9 @@ base::expected<std::vector<plan_state>> look_at_runs(const ablation_plan& plan,
 
 /// Checks all that can be known before a run begins, for the first run of each arm and shared stage
 /// that has not begun: other seeds differ in nothing that is checked. Where runs are left, those
-/// that are there must have the tasks that this build draws. Errors: as preflight() and
-/// actors::check_tasks_begun_with, with the run; invalid_argument where no task is held out.
+/// that are there must have the tasks that this build draws, and must have begun with the weights
+/// that are there now. Errors: as preflight(), actors::check_tasks_begun_with and
+/// actors::check_model_begun_with, with the run; invalid_argument where no task is held out.
 base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
                         const std::filesystem::path& out);
 
@@ -49,6 +50,10 @@ base::expected<actors::run_config> beginning_of_run(const ablation_plan& plan, s
 
 /// The evaluation_set.json of a run. Errors: of the file; corrupt.
 base::expected<base::json> evaluation_set_of(const std::filesystem::path& folder);
+
+/// Runs of arms in `out` that `plan` does not have, by their names in it: a table of the plan does
+/// not have them either.
+std::vector<std::string> runs_beside(const ablation_plan& plan, const std::filesystem::path& out);
 
 /// The arms of a plan, each with the seeds whose runs are complete; an arm without any is left out,
 /// and so is `evolve` where answers were measured again. Errors: of their files.

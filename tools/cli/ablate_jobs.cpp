@@ -12,6 +12,7 @@
 #include "base/subprocess.hpp"
 #include "tools/ablate/schedule.hpp"
 #include "tools/cli/ablate.hpp"
+#include "tools/cli/ablate_over.hpp"
 #include "tools/cli/ablate_times.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/tell.hpp"
@@ -173,8 +174,13 @@ class side_by_side {
     const bool in_order =
         end.signal == 0 ? end.code == done || end.code == paused : asked_ && end.signal == SIGINT;
     if (!in_order) ++failed_;
-    tell(stderr, "{} ended after {:.0f} s and is not complete ({}): see {}\n", run.name, seconds,
-         base::describe(end), beside(folder, ".log").string());
+    const std::string log = beside(folder, ".log").string();
+    if (in_order)
+      tell(stderr, "{} ended after {:.0f} s and is not complete ({}): see {}\n", run.name, seconds,
+           base::describe(end), log);
+    else
+      tell(stderr, "{} ended after {:.0f} s and is not complete ({}); it said, in {}: {}\n",
+           run.name, seconds, base::describe(end), log, last_line_of_log(log));
   }
 
   const ablation_plan& plan_;

@@ -121,15 +121,6 @@ base::expected<std::vector<std::string>> bench_command(const actors::run_config&
   return argv;
 }
 
-/// The last line that quern bench said, for whoever has to do something about it.
-std::string last_words(const fs::path& log) {
-  const std::string said = base::read_file(log).value_or("");
-  std::string_view text = base::trim(said);
-  const std::size_t end = text.rfind('\n');
-  if (end != std::string_view::npos) text.remove_prefix(end + 1);
-  return std::string(text);
-}
-
 /// Until it ends; an exit_code.
 int wait_for_bench(base::subprocess& bench, base::pause_signals& signals, const over_files& files) {
   for (bool asked = false;;) {
@@ -140,7 +131,7 @@ int wait_for_bench(base::subprocess& bench, base::pause_signals& signals, const 
       tell(stderr,
            "quern ablate: quern bench ended with {} and said: {}\n  say the same again to go on; "
            "where it refuses what is there, move {} away, and all is measured anew\n",
-           base::describe(*end), last_words(files.log), files.folder.string());
+           base::describe(*end), last_line_of_log(files.log), files.folder.string());
       return failed;
     }
     if (!signals.arrived(look_at_bench_every_ms)) continue;
@@ -150,6 +141,14 @@ int wait_for_bench(base::subprocess& bench, base::pause_signals& signals, const 
 }
 
 }  // namespace
+
+std::string last_line_of_log(const fs::path& log) {
+  const std::string said = base::read_file(log).value_or("");
+  std::string_view text = base::trim(said);
+  const std::size_t end = text.rfind('\n');
+  if (end != std::string_view::npos) text.remove_prefix(end + 1);
+  return std::string(text);
+}
 
 base::status check_over(const ablation_plan& plan, const std::string& baseline) {
   const auto refuse = [](const std::string& why) {

@@ -10,6 +10,9 @@
 
 namespace quern::tools {
 
+/// The last line of a log, for whoever has to do something about it; empty: it has none.
+std::string last_line_of_log(const std::filesystem::path& log);
+
 /// Whether the arms' lane and tasks have `baseline`, by name. Errors: invalid_argument.
 base::status check_over(const ablation_plan& plan, const std::string& baseline);
 

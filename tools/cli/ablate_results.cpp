@@ -1,4 +1,6 @@
 // What the runs of an ablation have left on the disk.
+#include <set>
+
 #include <fmt/format.h>
 
 #include "actors/finish.hpp"
@@ -103,15 +105,36 @@ base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t nu
 }  // namespace
 
 base::expected<base::json> evaluation_set_of(const fs::path& folder) {
-  QUERN_TRY(const std::string text, base::read_file(actors::evaluation_set_file({folder})));
-  return base::parse_json(text);
+  const fs::path file = actors::evaluation_set_file({folder});
+  QUERN_TRY(const std::string text, base::read_file(file));
+  auto written = base::parse_json(text);
+  if (written) return written;
+  return base::fail(base::errc::corrupt,
+                    "{}: {}; remove the file, and the same command measures the run's last weights "
+                    "anew",
+                    file.string(), written.error().message);
+}
+
+std::vector<std::string> runs_beside(const ablation_plan& plan, const fs::path& out) {
+  std::set<std::string> planned, beside;
+  for (const planned_run& run : plan.runs)
+    planned.insert(run.name);
+  for (const std::string_view arm : arm_names) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(out / arm_folder(arm), ignored)) {
+      const std::string name = arm_folder(arm) + "/" + entry.path().filename().string();
+      if (!planned.contains(name) && fs::exists(entry.path() / "meta.json", ignored))
+        beside.insert(name);
+    }
+  }
+  return {beside.begin(), beside.end()};
 }
 
 base::expected<std::vector<ablation_arm>> read_arms(const ablation_plan& plan,
                                                     const std::vector<plan_state>& states,
                                                     const fs::path& out,
                                                     const measured_again& again) {
-  QUERN_TRY(const auto seconds, read_seconds(out));
+  const auto seconds = read_seconds(out);
   std::vector<ablation_arm> arms;
   for (const std::string& name : plan.arms) {
     if (!again.baseline().empty() && name == "evolve") continue;

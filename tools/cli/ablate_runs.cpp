@@ -131,12 +131,36 @@ base::status check_tasks_there(const ablation_plan& plan, const std::vector<plan
   return {};
 }
 
+/// That the runs which are there began with the weights that those which are to begin will begin
+/// with, where both name the same folder: arms are compared as if they did.
+base::status check_models_there(const ablation_plan& plan, const std::vector<plan_state>& states,
+                                const fs::path& out) {
+  std::set<std::string> to_come;
+  const auto model_of = [&](std::size_t k) {
+    const planned_run& run = plan.runs[k];
+    return run.begins_with || run.config.stage == "sft" ? std::string() : run.config.policy.model;
+  };
+  for (std::size_t k = 0; k < plan.runs.size(); ++k)
+    if (states[k] == plan_state::missing && !model_of(k).empty()) to_come.insert(model_of(k));
+  for (std::size_t k = 0; k < plan.runs.size(); ++k) {
+    if (states[k] == plan_state::missing || !to_come.contains(model_of(k))) continue;
+    const fs::path folder = out / plan.runs[k].name;
+    QUERN_TRY(const base::json meta, storage::read_meta({folder}));
+    if (auto same = actors::check_model_begun_with(plan.runs[k].config, folder, meta); !same)
+      return base::in_context(plan.runs[k].name, same.error());
+  }
+  return {};
+}
+
 }  // namespace
 
 base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
                         const fs::path& out) {
   QUERN_TRY(const auto left, runs_left(plan, states));
-  if (!left.empty()) QUERN_CHECK(check_tasks_there(plan, states, out));
+  if (!left.empty()) {
+    QUERN_CHECK(check_tasks_there(plan, states, out));
+    QUERN_CHECK(check_models_there(plan, states, out));
+  }
   std::set<std::string> checked;
   for (std::size_t k = 0; k < plan.runs.size(); ++k) {
     const planned_run& run = plan.runs[k];

@@ -2,6 +2,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/log.hpp"
 
 namespace quern::tools {
 namespace {
@@ -14,20 +15,26 @@ fs::path seconds_file(const fs::path& out) {
 
 }  // namespace
 
-base::expected<std::map<std::string, double>> read_seconds(const fs::path& out) {
+std::map<std::string, double> read_seconds(const fs::path& out) {
   std::map<std::string, double> seconds;
   std::error_code ignored;
   if (!fs::exists(seconds_file(out), ignored)) return seconds;
-  QUERN_TRY(const std::string text, base::read_file(seconds_file(out)));
-  auto written = base::parse_json(text);
-  if (!written) return base::in_context(seconds_file(out).string(), written.error());
+  const auto text = base::read_file(seconds_file(out));
+  const auto written = text ? base::parse_json(*text)
+                            : base::expected<base::json>(tl::make_unexpected(text.error()));
+  if (!written || !written->is_object()) {
+    base::log_warn("ablate", "{} cannot be read ({}): times of earlier calls are left out",
+                   seconds_file(out).string(),
+                   written ? "it is no object" : written.error().message);
+    return seconds;
+  }
   for (const auto& [run, took] : written->items())
     if (took.is_number()) seconds[run] = took.get<double>();
   return seconds;
 }
 
 base::status add_seconds(const fs::path& out, const std::string& run, double more) {
-  QUERN_TRY(auto seconds, read_seconds(out));
+  auto seconds = read_seconds(out);
   seconds[run] += more;
   QUERN_CHECK(base::make_folders(out));
   return base::write_file_atomic(seconds_file(out), base::dump_pretty(base::json(seconds)) + "\n");

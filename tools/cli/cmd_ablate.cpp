@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include "actors/config/config_file.hpp"
+#include "actors/config/preflight.hpp"
 #include "base/file.hpp"
 #include "base/write_signals.hpp"
 #include "env/judge/core_lock.hpp"
+#include "storage/run_lock.hpp"
 #include "tools/ablate/exemplar_table.hpp"
 #include "tools/cli/ablate_over.hpp"
 #include "tools/cli/command.hpp"
@@ -41,9 +43,34 @@ base::expected<std::vector<ablation_place>> places_for(const ablate_arguments& a
   return places_on(processors, gpus);
 }
 
+/// Options of the command say these of each run; what --set says of them would be lost.
+base::status check_settings(const std::vector<std::string>& settings) {
+  constexpr std::pair<std::string_view, std::string_view> by_options[] = {{"run.seed", "--seeds"},
+                                                                          {"run.folder", "--out"}};
+  for (const std::string& setting : settings) {
+    const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
+    for (const auto& [name, option] : by_options)
+      if (key == name || key.ends_with(fmt::format(".{}", name)))
+        return base::fail(base::errc::invalid_argument,
+                          "--set {}: {} says it of each run: leave the setting out", setting,
+                          option);
+  }
+  return {};
+}
+
+/// The policy of arm vanilla has to be there, whether that arm is asked for or not.
+base::status check_vanilla(const std::string& folder, actors::run_config config) {
+  if (folder.empty()) return {};
+  config.policy.model = folder;
+  if (const auto shape = actors::policy_shape(config); !shape)
+    return base::in_context("--vanilla", shape.error());
+  return {};
+}
+
 base::expected<planned_ablation> plan_of(const ablate_arguments& a) {
   QUERN_TRY(const auto arms, parse_arms(a.arms));
   QUERN_TRY(const auto seeds, parse_seeds(a.seeds));
+  QUERN_CHECK(check_settings(a.settings));
   QUERN_TRY(auto stages, actors::load_stages(a.config, a.settings));
   for (actors::stage_plan& stage : stages)
     actors::make_paths_absolute(stage.config);
@@ -55,6 +82,7 @@ base::expected<planned_ablation> plan_of(const ablate_arguments& a) {
   };
   const ablation_folders folders{held_out_suite_of(made.out).string(), absolute(a.vanilla),
                                  absolute(a.stage1)};
+  QUERN_CHECK(check_vanilla(folders.vanilla, stages.back().config));
   QUERN_TRY(made.plan, plan_ablation(stages, arms, seeds, a.budget, folders));
   QUERN_TRY(made.places, places_for(a));
   for (const planned_run& run : made.plan.runs)
@@ -68,6 +96,7 @@ void print_runs(const planned_ablation& of, const std::vector<plan_state>& state
   for (std::size_t k = 0; k < of.plan.runs.size(); ++k) {
     const planned_run& run = of.plan.runs[k];
     std::string line = fmt::format("  {:<32} {:>8} evaluations", run.name, run.evaluations);
+    if (run.evaluations == 0 && !run.arm.empty()) line += " and one step that changes nothing";
     if (run.begins_with) line += ", after " + of.plan.runs[*run.begins_with].name;
     if (states[k] == plan_state::begun) line += ", begun";
     if (states[k] == plan_state::complete) line += ", complete";
@@ -97,9 +126,11 @@ base::status keep_table(const planned_ablation& of, const measured_again& over) 
   const ablation_table table = make_table(arms, 1);
   const auto exemplars = exemplar_rows(arms, 1);
   const auto missing = missing_runs(of.plan, states);
+  const auto beside = runs_beside(of.plan, of.out);
   base::ordered_json written = to_json(table);
   written["exemplars"] = to_json(exemplars);
   written["missing"] = missing;
+  written["beside"] = beside;
   written["budget"] = of.plan.budget;
   written["seeds"] = of.plan.seeds;
   const std::string& baseline = over.baseline();
@@ -108,12 +139,17 @@ base::status keep_table(const planned_ablation& of, const measured_again& over) 
   const std::string ending = baseline.empty() ? "" : "_over_" + baseline;
   const std::string by =
       baseline.empty() ? "" : "; right answers were measured again, over " + baseline;
-  const std::string text = fmt::format("seeds {}; {} evaluations of each arm's own{}\n\n",
-                                       fmt::join(of.plan.seeds, ", "), of.plan.budget, by) +
-                           to_text(table) + to_text(exemplars) +
-                           (missing.empty() ? std::string()
-                                            : fmt::format("\nnot complete, and left out: {}\n",
-                                                          fmt::join(missing, ", ")));
+  const std::string text =
+      fmt::format("seeds {}; {} evaluations of each arm's own{}\n\n",
+                  fmt::join(of.plan.seeds, ", "), of.plan.budget, by) +
+      to_text(table) + to_text(exemplars) +
+      (missing.empty()
+           ? std::string()
+           : fmt::format("\nnot complete, and left out: {}\n", fmt::join(missing, ", "))) +
+      (beside.empty() ? std::string()
+                      : fmt::format("\nof other arms or seeds, and not in this "
+                                    "table: {}\n",
+                                    fmt::join(beside, ", ")));
   const fs::path file = of.out / ("ablation" + ending + ".json");
   QUERN_CHECK(base::write_file_atomic(file, base::dump_pretty(written) + "\n"));
   QUERN_CHECK(base::write_file_atomic(of.out / ("ablation" + ending + ".txt"), text));
@@ -152,6 +188,10 @@ int ablate(const ablate_arguments& a) {
     return report("ablate", ready.error());
   print_runs(*planned, *states);
   if (a.dry_run) return done;
+  // Two of them would begin the same runs, on the same processors.
+  if (auto made = base::make_folders(planned->out); !made) return report("ablate", made.error());
+  const auto lock = storage::run_lock::take(planned->out / "LOCK");
+  if (!lock) return report("ablate", lock.error());
   const bool more = !a.over.empty();
   const int code =
       planned->places.empty()

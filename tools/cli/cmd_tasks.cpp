@@ -45,6 +45,36 @@ std::vector<std::string> known_lanes(bool with_grammar) {
   return names;
 }
 
+/// Files of drawn tasks, by what is to be in them. Refuses one that is there with other content: it
+/// may be of another lane, or changed by hand.
+base::status write_tasks(const std::map<fs::path, std::string>& files, const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& [file, text] : files) {
+    if (!fs::exists(file, ignored)) continue;
+    QUERN_TRY(const std::string there, base::read_file(file));
+    if (there != text)
+      return base::fail(base::errc::already_exists,
+                        "{} is there with other content, of another lane or build or changed by "
+                        "hand: name another --out, or remove it; nothing was written",
+                        file.string());
+  }
+  for (const auto& [file, text] : files) {
+    QUERN_CHECK(base::write_file_atomic(file, text));
+    fmt::print("{}\n", file.string());
+  }
+  std::int64_t others = 0;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    others +=
+        entry.path().string().ends_with(".task.yaml") && !files.contains(entry.path()) ? 1 : 0;
+  if (others > 0)
+    fmt::print(stderr, "{} has {} other task files: all of them are one suite\n", folder.string(),
+               others);
+  // A folder of tasks is a suite; one that is there keeps its split.
+  const fs::path suite = folder / "suite.yaml";
+  if (fs::exists(suite, ignored)) return {};
+  return base::write_file_atomic(suite, "quern_suite: 1\nsplit: {by: task, held_out: []}\n");
+}
+
 int generate(const env::lane& where, std::uint64_t seed, std::uint64_t first, std::int64_t count,
              const std::string& folder) {
   if (!folder.empty()) {
@@ -52,30 +82,21 @@ int generate(const env::lane& where, std::uint64_t seed, std::uint64_t first, st
       return report("tasks", {base::errc::invalid_argument,
                               "--out: " + made.error().message + "; name another folder"});
   }
+  std::map<fs::path, std::string> files;
   for (std::uint64_t index = first; index < first + static_cast<std::uint64_t>(count); ++index) {
     const auto drawn = env::draw_tried(seed, index, where.grammar()->limits());
     env::task_options options;
     options.lane = &where;
     const auto task = env::make_task(drawn, options);
     if (!task) return report("tasks", task.error());
-    if (folder.empty()) {
+    if (folder.empty())
       fmt::print("{:>6}  {:<34} {}\n", index, task->name, env::to_text(drawn.subject()));
-      continue;
-    }
-    const fs::path file = fs::path(folder) / (task->name + ".task.yaml");
-    if (const auto written = base::write_file_atomic(file, env::to_yaml(*task)); !written) {
-      return report("tasks", written.error());
-    }
-    fmt::print("{}\n", file.string());
+    else
+      files.emplace(fs::path(folder) / (task->name + ".task.yaml"), env::to_yaml(*task));
   }
-  // A folder of tasks is a suite; one that is there keeps its split.
-  const fs::path suite = fs::path(folder) / "suite.yaml";
-  if (!folder.empty() && !fs::exists(suite)) {
-    const auto written =
-        base::write_file_atomic(suite, "quern_suite: 1\nsplit: {by: task, held_out: []}\n");
-    if (!written) return report("tasks", written.error());
-  }
-  return done;
+  if (folder.empty()) return done;
+  const auto written = write_tasks(files, folder);
+  return written ? done : report("tasks", written.error());
 }
 
 int begin_task(const env::lane& lane, const std::string& name, const std::string& folder) {

@@ -25,6 +25,23 @@ base::status check_policy(const std::string& policy) {
               policy, (fs::path(policy) / "config.json").string());
 }
 
+/// Options of the command say these; what --set says of them would win without a word.
+base::status check_settings(const std::vector<std::string>& settings) {
+  constexpr std::pair<std::string_view, std::string_view> by_options[] = {
+      {"run.seed", "--seed"},
+      {"run.folder", "--run"},
+      {"run.budget_evaluations", "--budget"},
+      {"algorithm.group_size", "--group"},
+      {"policy.model", "--policy"}};
+  for (const std::string& setting : settings) {
+    const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
+    for (const auto& [name, option] : by_options)
+      if (key == name)
+        return fail(errc::invalid_argument, "--set {}: say it by {}", setting, option);
+  }
+  return {};
+}
+
 }  // namespace
 
 base::expected<optimized_task> find_optimized_task(const optimize_arguments& a) {
@@ -42,6 +59,7 @@ base::expected<std::vector<std::string>> optimize_settings(const optimize_argume
     return fail(errc::invalid_argument,
                 "--budget is {}, but a group has {} samples: say {} or more, or a smaller --group",
                 a.budget, a.group, a.group);
+  QUERN_CHECK(check_settings(a.settings));
   QUERN_CHECK(check_policy(a.policy));
   const env::task& what = task.found.task;
   std::optional<env::suite> of = task.found.of_suite;
