@@ -20,6 +20,10 @@ inline constexpr std::size_t most_finalists = 3;
 /// interval of each reaches the lower end of the first one's. A protocol that gives none is exact.
 std::size_t count_finalists(std::span<const found_kernel> kernels);
 
+/// Whether the intervals of two measurements of one kernel have no speed-up in common. One without
+/// an interval agrees with any.
+bool disagree(const found_kernel& one, const found_kernel& other);
+
 /// Indices: those that are `ok`, the fastest first, then the others.
 std::vector<std::size_t> ranked_again(std::span<const env::verdict> again);
 

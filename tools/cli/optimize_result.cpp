@@ -165,10 +165,14 @@ std::optional<kept_finalist> read_kept(const actors::run_config& config, const f
   return kept_finalist{index, *verdict};
 }
 
-/// Finalists in the order in which they are to be kept.
-base::expected<std::vector<std::size_t>> rank(closing_judge& judge,
-                                              const std::vector<actors::ancestor>& finalists) {
-  if (finalists.size() == 1) return std::vector<std::size_t>{0};
+struct ranked_finalists {
+  std::vector<std::size_t> order;   ///< in which they are to be kept
+  std::vector<env::verdict> again;  ///< of each; none where there is one alone
+};
+
+base::expected<ranked_finalists> rank(closing_judge& judge,
+                                      const std::vector<actors::ancestor>& finalists) {
+  if (finalists.size() == 1) return ranked_finalists{{0}, {}};
   tell(stdout, "the search does not tell its {} fastest apart; measured again:\n",
        finalists.size());
   std::vector<env::verdict> again;
@@ -180,21 +184,37 @@ base::expected<std::vector<std::size_t>> rank(closing_judge& judge,
              ? times_text(actors::found_kernel_of(last, one.kernel.sample))
              : env::summary(last));
   }
-  return actors::ranked_again(again);
+  std::vector<std::size_t> order = actors::ranked_again(again);
+  return ranked_finalists{std::move(order), std::move(again)};
+}
+
+/// Says so where the measurement that chose a kernel and the one that is kept do not agree.
+void tell_disagreement(const ranked_finalists& ranked, const kept_finalist& kept,
+                       std::int64_t sample) {
+  if (ranked.again.empty()) return;
+  const auto first = actors::found_kernel_of(ranked.again[kept.index], sample),
+             last = actors::found_kernel_of(kept.again, sample);
+  if (actors::disagree(first, last))
+    tell(stdout,
+         "sample {} was {} and then {}: more than these intervals say differed between the two, "
+         "such as what else the machine did; remove best.verdict.json, and the same command "
+         "measures anew\n",
+         sample, times_text(first), times_text(last));
 }
 
 /// The first in rank that is right when it is measured once more: what was the fastest of several
 /// is too fast on average. The first of all where none is.
 base::expected<kept_finalist> choose(closing_judge& judge,
                                      const std::vector<actors::ancestor>& finalists) {
-  QUERN_TRY(const std::vector<std::size_t> ranked, rank(judge, finalists));
+  QUERN_TRY(const ranked_finalists ranked, rank(judge, finalists));
   std::optional<kept_finalist> kept;
-  for (const std::size_t index : ranked) {
+  for (const std::size_t index : ranked.order) {
     QUERN_TRY(env::verdict again, judge.judge(finalists[index].source));
     const bool right = again.kind == env::verdict_kind::ok;
     if (!kept || right) kept = kept_finalist{index, std::move(again)};
     if (right) break;
   }
+  tell_disagreement(ranked, *kept, finalists[kept->index].kernel.sample);
   return *kept;
 }
 

@@ -25,6 +25,14 @@ env::verdict judged(env::verdict_kind kind, std::int64_t speedup_e2 = 0) {
   return v;
 }
 
+TEST_CASE("two measurements of a kernel disagree where their intervals have nothing in common") {
+  CHECK(disagree(found(369, 357, 382), found(425, 410, 441)));
+  CHECK(disagree(found(425, 410, 441), found(369, 357, 382)));
+  CHECK_FALSE(disagree(found(369, 357, 382), found(390, 382, 400)));
+  CHECK_FALSE(disagree(found(369, 357, 382), found(369, 300, 400)));
+  CHECK_FALSE(disagree(found(369), found(425, 410, 441)));
+}
+
 TEST_CASE("those whose interval reaches the best's are measured again, three at most") {
   CHECK(count({}) == 0);
   CHECK(count({found(300, 290, 310)}) == 1);
