@@ -266,16 +266,6 @@ base::status check_begun_with(const run_config& config, const fs::path& folder,
   return check_inputs(config, folder, compare(*begun, now));
 }
 
-base::status check_model_begun_with(const run_config& config, const fs::path& folder,
-                                    const base::json& meta) {
-  QUERN_TRY(const auto begun, inputs_begun_with(folder, meta));
-  if (!begun || !begun->model) return {};
-  run_inputs now;
-  QUERN_TRY(const fs::path model, model_folder(config));
-  QUERN_TRY(now.model, policy::digest_model(model));
-  return check_inputs(config, folder, compare(*begun, now));
-}
-
 base::status check_tasks_begun_with(const run_config& config, const fs::path& folder,
                                     const base::json& meta, const task_book& tasks) {
   QUERN_TRY(const auto begun, inputs_begun_with(folder, meta));

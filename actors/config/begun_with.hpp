@@ -77,10 +77,6 @@ base::status check_inputs(const run_config& config, const std::filesystem::path&
 base::status check_begun_with(const run_config& config, const std::filesystem::path& folder,
                               const base::json& meta, const task_book& tasks);
 
-/// The same of policy.model alone, for another run that is to begin with it.
-base::status check_model_begun_with(const run_config& config, const std::filesystem::path& folder,
-                                    const base::json& meta);
-
 /// The same of its tasks alone, for what only reads the run: no other file has to be there.
 base::status check_tasks_begun_with(const run_config& config, const std::filesystem::path& folder,
                                     const base::json& meta, const task_book& tasks);

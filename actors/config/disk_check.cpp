@@ -42,6 +42,11 @@ std::string show_bytes(std::int64_t bytes) {
 
 }  // namespace
 
+std::int64_t checkpoint_bytes_to_come(const run_config& config, const policy::model_config& model,
+                                      const std::filesystem::path& folder) {
+  return checkpoints_to_come(config, folder) * checkpoint_bytes(config, model);
+}
+
 base::status check_disk(const run_config& config, const policy::model_config& model,
                         const std::filesystem::path& folder, std::optional<std::uint64_t> free) {
   if (!free) return {};
@@ -78,8 +83,7 @@ base::status check_disk_of_chain(const std::vector<stage_plan>& stages,
   std::int64_t needed = 0;
   std::string by_stage;
   for (const stage_plan& stage : stages) {
-    const std::int64_t more = checkpoints_to_come(stage.config, chain / stage.name),
-                       bytes = more * checkpoint_bytes(stage.config, model);
+    const std::int64_t bytes = checkpoint_bytes_to_come(stage.config, model, chain / stage.name);
     needed += bytes;
     if (bytes > 0)
       by_stage +=

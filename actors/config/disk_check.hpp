@@ -16,6 +16,12 @@ namespace quern::actors {
 /// Bytes of the files of one checkpoint: weights, and master weights and moments of all ranks.
 std::int64_t checkpoint_bytes(const run_config& config, const policy::model_config& model);
 
+/// Bytes that the checkpoints of the run in `folder` take beside those that are there: of those
+/// that it will keep at a time, the one that an incarnation begins with, and the one that is
+/// written before an old one goes.
+std::int64_t checkpoint_bytes_to_come(const run_config& config, const policy::model_config& model,
+                                      const std::filesystem::path& folder);
+
 /// Whether `free` bytes of the disk of `folder` hold the checkpoints that the run in it will keep
 /// at a time, the one that an incarnation begins with, and the one that is written before an old
 /// one goes; those that are there are counted. None: nobody knows, which is no error. Error:

@@ -30,7 +30,7 @@ std::size_t count_finalists(std::span<const found_kernel> kernels) {
 
 bool disagree(const found_kernel& one, const found_kernel& other) {
   if (one.high_e2 == 0 || other.high_e2 == 0) return false;
-  return one.high_e2 < other.low_e2 || other.high_e2 < one.low_e2;
+  return high_end(one) < low_end(other) || high_end(other) < low_end(one);
 }
 
 std::vector<std::size_t> ranked_again(std::span<const env::verdict> again) {

@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "base/subprocess.hpp"
 #include "e2e/run_fixture.hpp"
+#include "storage/run_lock.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -95,7 +96,6 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
       base::subprocess::start({.argv = f.command(arms, "8"), .log = f.folder.path() / "first"});
   REQUIRE(first);
   REQUIRE(wait_until(300_s, [&] { return fs::exists(plain / "run.db") || first->poll(); }));
-  f.refused(arms, "8", "out/LOCK is locked by process", {}, 1);
   first->send_signal(SIGINT);
   const auto stopped = first->wait(120_s);
   const std::string said = base::read_file(f.folder.path() / "first").value_or("");
@@ -142,12 +142,21 @@ TEST_CASE("an ablation is interrupted, goes on, and makes its table of runs that
   REQUIRE(base::write_file_atomic(f.out / "seconds.json", "{"));
   const finished timeless = f.go(arms, "8");
   CHECK(timeless.code == 0);
-  CHECK(contains(timeless.output, "times of earlier calls are left out"));
+  CHECK(contains(timeless.output, "times of earlier calls are not known"));
+  CHECK(base::parse_json(base::read_file(f.out / "ablation.json").value())
+            .value()["arms"][0]["seconds"]
+            .is_null());
+  {
+    const auto held = storage::run_lock::take(f.out / "LOCK");
+    REQUIRE(held);
+    f.refused(arms, "8", "out/LOCK is locked by process", {}, 1);
+    CHECK(f.go(arms, "8", {"--so-far"}).code == 0);
+  }
   const fs::path answers = plain / "evaluation_set.json";
   const std::string answered = base::read_file(answers).value();
   REQUIRE(base::write_file_atomic(answers, answered.substr(0, answered.size() / 2)));
   f.refused(arms, "8", "grpo/seed-5/evaluation_set.json: not JSON", {}, 1);
-  f.refused(arms, "8", "remove the file, and the same command measures", {}, 1);
+  f.refused(arms, "8", "remove the file, and the same command without --so-far measures", {}, 1);
   REQUIRE(base::write_file_atomic(answers, answered));
 
   // All is there: the table is made again and nothing else.
@@ -268,9 +277,20 @@ TEST_CASE("runs of one ablation begin with the same weights, not with others of 
   // What is complete has no need of them.
   CHECK(f.go("vanilla", "8", with).code == 0);
   f.seeds = "5,6";
-  f.refused("vanilla", "8", "vanilla/seed-5: policy.model is", with);
-  f.refused("vanilla", "8", "model.safetensors differs", with);
+  f.refused("vanilla", "8", "vanilla/seed-5 began with other weights than those", with);
+  f.refused("vanilla", "8", "model.safetensors", with);
   CHECK_FALSE(fs::exists(f.out / "vanilla/seed-6"));
+  // By itself it may begin; a table of both would compare the weights.
+  f.seeds = "6";
+  REQUIRE(f.go("vanilla", "8", with).code == 0);
+  f.seeds = "5,6";
+  f.refused("vanilla", "8", "vanilla/seed-5 and vanilla/seed-6 both began with", with);
+  // A table needs no folder of a policy.
+  fs::remove_all(policy);
+  f.seeds = "5";
+  std::vector<std::string> look = with;
+  look.emplace_back("--so-far");
+  CHECK(f.go("vanilla", "8", look).code == 0);
 }
 
 TEST_CASE("quern ablate refuses what it cannot compare, with the value and what to do") {

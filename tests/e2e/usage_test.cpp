@@ -364,11 +364,16 @@ TEST_CASE("drawn tasks are not written over others, and those of one folder are 
   CHECK(again.code == 2);
   CHECK(contains(again.output, files[0].string() + " is there with other content"));
   CHECK(base::read_file(files[0]).value() == changed);
-  // Names do not tell lanes apart.
+  // Names do not tell lanes apart, and nothing of a draw is written where one file is refused.
+  REQUIRE(generate("7").code == 0);
+  const std::string before = base::read_file(files[1]).value();
+  fs::remove(files[0]);
   CHECK(generate("5", "cuda").code == 2);
+  CHECK(base::read_file(files[1]).value() == before);
+  CHECK_FALSE(fs::exists(files[0]));
   const finished more = generate("6");
   CHECK(more.code == 0);
-  CHECK(contains(more.output, "has 2 other task files: all of them are one suite"));
+  CHECK(contains(more.output, "other task files: all of them are one suite"));
 }
 
 TEST_CASE("tasks check refuses a plain kernel that computes something else, baseline or not") {

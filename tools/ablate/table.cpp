@@ -211,6 +211,7 @@ arm_row row_of(const ablation_arm& arm, std::uint64_t seed) {
     row.shared_evaluations += result.shared_evaluations;
     row.seconds += result.seconds;
     row.shared_seconds += result.shared_seconds;
+    row.has_times = row.has_times && result.has_times;
   }
   const auto judged = cells.all();
   row.speed = speed_of(judged);

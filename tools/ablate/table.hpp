@@ -22,6 +22,7 @@ struct arm_result {
   std::int64_t shared_evaluations = 0;   ///< of the stages before it
   double seconds = 0;                    ///< of its own run, evaluation set included
   double shared_seconds = 0;             ///< of the stages before it
+  bool has_times = true;                 ///< both are known
   std::vector<shown_answer> shown = {};  ///< to prompts that showed kernels, with the control's
   /// The same prompts, answered by the weights that its own run began with; empty where it did not
   /// learn.
@@ -46,6 +47,7 @@ struct arm_row {
   drawn_interval mean, geometric_mean, success, faster, mean_reward;
   std::int64_t evaluations = 0, shared_evaluations = 0;  ///< of all seeds
   double seconds = 0, shared_seconds = 0;                ///< of all seeds
+  bool has_times = true;                                 ///< of all seeds
 };
 
 /// A mean reward is the product of these, since a failure has none.
@@ -102,8 +104,8 @@ std::string sentence_of(const arm_difference& of);
 /// are.
 std::string speed_sentence_of(const arm_difference& of);
 
-/// "What its own run brought: +grpo +0.359, +contrastive:bucket +0.060 over 470 pairs, difference
-/// -0.299 (-0.551 .. -0.040)."
+/// "What its own run brought: +grpo +0.400, +contrastive:bucket +0.100 over 50 pairs, difference
+/// -0.300 (-0.700 .. +0.100)."
 std::string gains_sentence_of(const arm_difference& of);
 
 /// Of a gain: "Right: 53.3 % before and 54.4 % after; mean reward of these: 1.593 and 2.222.".

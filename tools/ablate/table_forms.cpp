@@ -34,6 +34,10 @@ base::ordered_json right_reward_json(const reward_parts& parts) {
   return parts.right > 0 ? base::ordered_json(parts.right_reward) : base::ordered_json(nullptr);
 }
 
+base::ordered_json seconds_json(const arm_row& row, double seconds) {
+  return row.has_times ? base::ordered_json(seconds) : base::ordered_json(nullptr);
+}
+
 base::ordered_json row_json(const arm_row& row) {
   base::ordered_json speed;
   if (row.speed.successes > 0)
@@ -58,8 +62,8 @@ base::ordered_json row_json(const arm_row& row) {
           {"mean_reward_interval", interval_json(row.mean_reward)},
           {"evaluations", row.evaluations},
           {"shared_evaluations", row.shared_evaluations},
-          {"seconds", row.seconds},
-          {"shared_seconds", row.shared_seconds}};
+          {"seconds", seconds_json(row, row.seconds)},
+          {"shared_seconds", seconds_json(row, row.shared_seconds)}};
 }
 
 }  // namespace
@@ -129,7 +133,7 @@ std::string to_text(const ablation_table& table) {
                         percent_text(row.speed.faster_share, row.faster),
                         fmt::format("{:.3f}", row.reward), interval_text(row.mean_reward),
                         row.evaluations + row.shared_evaluations,
-                        time_text(row.seconds + row.shared_seconds));
+                        row.has_times ? time_text(row.seconds + row.shared_seconds) : "-");
   text +=
       "(intervals: bootstrap over tasks and seeds; evaluations and time: of all seeds, with the "
       "stages before the arm)\n";

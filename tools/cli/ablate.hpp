@@ -20,8 +20,9 @@ base::expected<std::vector<plan_state>> look_at_runs(const ablation_plan& plan,
 /// Checks all that can be known before a run begins, for the first run of each arm and shared stage
 /// that has not begun: other seeds differ in nothing that is checked. Where runs are left, those
 /// that are there must have the tasks that this build draws, and must have begun with the weights
-/// that are there now. Errors: as preflight(), actors::check_tasks_begun_with and
-/// actors::check_model_begun_with, with the run; invalid_argument where no task is held out.
+/// that are there now. The disk needs room for all that are left. Errors: as check_disk_of_runs,
+/// preflight(), actors::check_tasks_begun_with, with the run, and check_weights_to_come;
+/// invalid_argument where no task is held out.
 base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
                         const std::filesystem::path& out);
 

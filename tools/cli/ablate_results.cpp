@@ -74,11 +74,12 @@ base::expected<arm_result> read_result(const ablation_plan& plan, std::size_t nu
                                        const measured_again& again) {
   const planned_run& run = plan.runs[number];
   const fs::path folder = out / run.name;
+  arm_result made;
   const auto took = [&](const std::string& name) {
     const auto known = seconds.find(name);
+    made.has_times = made.has_times && known != seconds.end();
     return known == seconds.end() ? 0 : known->second;
   };
-  arm_result made;
   made.seed = run.seed;
   const std::string by =
       again.baseline().empty() ? plan.reward : reward_over(plan.reward, again.baseline());
@@ -110,8 +111,8 @@ base::expected<base::json> evaluation_set_of(const fs::path& folder) {
   auto written = base::parse_json(text);
   if (written) return written;
   return base::fail(base::errc::corrupt,
-                    "{}: {}; remove the file, and the same command measures the run's last weights "
-                    "anew",
+                    "{}: {}; remove the file, and the same command without --so-far measures the "
+                    "run's first and last weights anew",
                     file.string(), written.error().message);
 }
 

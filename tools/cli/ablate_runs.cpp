@@ -13,8 +13,11 @@
 #include "base/file.hpp"
 #include "base/pause_signals.hpp"
 #include "env/task/task_codec.hpp"
+#include "storage/disk_room.hpp"
+#include "tools/ablate/room.hpp"
 #include "tools/cli/ablate.hpp"
 #include "tools/cli/ablate_times.hpp"
+#include "tools/cli/ablate_weights.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/tell.hpp"
 #include "tools/cli/train_run.hpp"
@@ -131,27 +134,6 @@ base::status check_tasks_there(const ablation_plan& plan, const std::vector<plan
   return {};
 }
 
-/// That the runs which are there began with the weights that those which are to begin will begin
-/// with, where both name the same folder: arms are compared as if they did.
-base::status check_models_there(const ablation_plan& plan, const std::vector<plan_state>& states,
-                                const fs::path& out) {
-  std::set<std::string> to_come;
-  const auto model_of = [&](std::size_t k) {
-    const planned_run& run = plan.runs[k];
-    return run.begins_with || run.config.stage == "sft" ? std::string() : run.config.policy.model;
-  };
-  for (std::size_t k = 0; k < plan.runs.size(); ++k)
-    if (states[k] == plan_state::missing && !model_of(k).empty()) to_come.insert(model_of(k));
-  for (std::size_t k = 0; k < plan.runs.size(); ++k) {
-    if (states[k] == plan_state::missing || !to_come.contains(model_of(k))) continue;
-    const fs::path folder = out / plan.runs[k].name;
-    QUERN_TRY(const base::json meta, storage::read_meta({folder}));
-    if (auto same = actors::check_model_begun_with(plan.runs[k].config, folder, meta); !same)
-      return base::in_context(plan.runs[k].name, same.error());
-  }
-  return {};
-}
-
 }  // namespace
 
 base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>& states,
@@ -159,8 +141,11 @@ base::status check_runs(const ablation_plan& plan, const std::vector<plan_state>
   QUERN_TRY(const auto left, runs_left(plan, states));
   if (!left.empty()) {
     QUERN_CHECK(check_tasks_there(plan, states, out));
-    QUERN_CHECK(check_models_there(plan, states, out));
+    QUERN_CHECK(check_weights_to_come(plan, states, out));
   }
+  // All have the policy of the first one, whose weights or keys say its shape.
+  if (const auto shape = actors::policy_shape(plan.runs.front().config))
+    QUERN_CHECK(check_disk_of_runs(plan, states, *shape, out, storage::free_bytes(out)));
   std::set<std::string> checked;
   for (std::size_t k = 0; k < plan.runs.size(); ++k) {
     const planned_run& run = plan.runs[k];

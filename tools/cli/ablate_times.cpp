@@ -23,7 +23,7 @@ std::map<std::string, double> read_seconds(const fs::path& out) {
   const auto written = text ? base::parse_json(*text)
                             : base::expected<base::json>(tl::make_unexpected(text.error()));
   if (!written || !written->is_object()) {
-    base::log_warn("ablate", "{} cannot be read ({}): times of earlier calls are left out",
+    base::log_warn("ablate", "{} cannot be read ({}): times of earlier calls are not known",
                    seconds_file(out).string(),
                    written ? "it is no object" : written.error().message);
     return seconds;
@@ -35,6 +35,10 @@ std::map<std::string, double> read_seconds(const fs::path& out) {
 
 base::status add_seconds(const fs::path& out, const std::string& run, double more) {
   auto seconds = read_seconds(out);
+  std::error_code ignored;
+  // A damaged one stays, for whoever can mend it.
+  if (seconds.empty() && fs::exists(seconds_file(out), ignored))
+    fs::rename(seconds_file(out), out / "seconds.json.damaged", ignored);
   seconds[run] += more;
   QUERN_CHECK(base::make_folders(out));
   return base::write_file_atomic(seconds_file(out), base::dump_pretty(base::json(seconds)) + "\n");

@@ -1,4 +1,6 @@
 // quern ablate: what each stage and each choice of exemplars brings, at equal evaluations.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +12,7 @@
 #include "storage/run_lock.hpp"
 #include "tools/ablate/exemplar_table.hpp"
 #include "tools/cli/ablate_over.hpp"
+#include "tools/cli/ablate_weights.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/tell.hpp"
@@ -58,12 +61,13 @@ base::status check_settings(const std::vector<std::string>& settings) {
   return {};
 }
 
-/// The policy of arm vanilla has to be there, whether that arm is asked for or not.
+/// The policy of arm vanilla has to be there where runs are left, whether that arm is asked for or
+/// not.
 base::status check_vanilla(const std::string& folder, actors::run_config config) {
   if (folder.empty()) return {};
   config.policy.model = folder;
   if (const auto shape = actors::policy_shape(config); !shape)
-    return base::in_context("--vanilla", shape.error());
+    return base::fail(base::errc::invalid_argument, "--vanilla: {}", shape.error().message);
   return {};
 }
 
@@ -82,7 +86,6 @@ base::expected<planned_ablation> plan_of(const ablate_arguments& a) {
   };
   const ablation_folders folders{held_out_suite_of(made.out).string(), absolute(a.vanilla),
                                  absolute(a.stage1)};
-  QUERN_CHECK(check_vanilla(folders.vanilla, stages.back().config));
   QUERN_TRY(made.plan, plan_ablation(stages, arms, seeds, a.budget, folders));
   QUERN_TRY(made.places, places_for(a));
   for (const planned_run& run : made.plan.runs)
@@ -117,6 +120,7 @@ std::vector<std::string> missing_runs(const ablation_plan& plan,
 /// The table of the runs that are complete, in files of its own for each baseline.
 base::status keep_table(const planned_ablation& of, const measured_again& over) {
   QUERN_TRY(const auto states, look_at_runs(of.plan, of.out));
+  QUERN_CHECK(check_weights_of_table(of.plan, states, of.out));
   QUERN_TRY(const auto arms, read_arms(of.plan, states, of.out, over));
   if (arms.empty())
     return base::fail(base::errc::not_found,
@@ -183,7 +187,19 @@ int ablate(const ablate_arguments& a) {
     if (auto can = check_over(planned->plan, a.over); !can) return report("ablate", can.error());
   const auto states = look_at_runs(planned->plan, planned->out);
   if (!states) return report("ablate", states.error());
-  if (a.so_far) return keep_tables(*planned, a);
+  std::error_code ignored;
+  if (a.so_far && (a.over.empty() || !fs::exists(planned->out, ignored)))
+    return keep_tables(*planned, a);
+  if (a.so_far) {
+    // It measures, and writes in OUT.
+    const auto lock = storage::run_lock::take(planned->out / "LOCK");
+    return lock ? keep_tables(*planned, a) : report("ablate", lock.error());
+  }
+  const bool some_left =
+      std::ranges::any_of(*states, [](plan_state one) { return one != plan_state::complete; });
+  if (some_left)
+    if (auto there = check_vanilla(a.vanilla, planned->plan.runs.back().config); !there)
+      return report("ablate", there.error());
   if (auto ready = check_runs(planned->plan, *states, planned->out); !ready)
     return report("ablate", ready.error());
   print_runs(*planned, *states);
@@ -192,11 +208,14 @@ int ablate(const ablate_arguments& a) {
   if (auto made = base::make_folders(planned->out); !made) return report("ablate", made.error());
   const auto lock = storage::run_lock::take(planned->out / "LOCK");
   if (!lock) return report("ablate", lock.error());
+  // Another one may have ended since they were looked at.
+  const auto now = look_at_runs(planned->plan, planned->out);
+  if (!now) return report("ablate", now.error());
   const bool more = !a.over.empty();
   const int code =
       planned->places.empty()
-          ? make_runs(planned->plan, *states, planned->out, more)
-          : make_runs_side_by_side(planned->plan, *states, planned->out, planned->places, more);
+          ? make_runs(planned->plan, *now, planned->out, more)
+          : make_runs_side_by_side(planned->plan, *now, planned->out, planned->places, more);
   return code == done ? keep_tables(*planned, a) : code;
 }
 

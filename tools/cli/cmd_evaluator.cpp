@@ -151,7 +151,7 @@ using judge_list = std::map<std::int64_t, std::unique_ptr<env::candidate_judge>>
 
 /// A GPU that several lanes are offered on must have room for all of them. Before CUDA is asked for
 /// anything here.
-base::status check_room(const env::device_offer& offer) {
+base::status check_room_of_device(const env::device_offer& offer) {
   if (offer.lanes_on_gpus().size() < 2) return {};
   const std::vector<std::int64_t>& sizes = actors::gpu_memory();
   for (const int gpu : offer.gpus)
@@ -163,7 +163,7 @@ base::status check_room(const env::device_offer& offer) {
 
 base::expected<judge_list> open_devices(env::evaluator_options options,
                                         const env::device_offer& offer) {
-  QUERN_CHECK(check_room(offer));
+  QUERN_CHECK(check_room_of_device(offer));
   judge_list judges;
   std::int64_t next = 0;
   for (const int gpu : offer.gpus)

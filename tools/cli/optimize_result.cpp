@@ -190,22 +190,23 @@ base::expected<ranked_finalists> rank(closing_judge& judge,
 
 /// Says so where the measurement that chose a kernel and the one that is kept do not agree.
 void tell_disagreement(const ranked_finalists& ranked, const kept_finalist& kept,
-                       std::int64_t sample) {
+                       std::int64_t sample, const fs::path& folder) {
   if (ranked.again.empty()) return;
   const auto first = actors::found_kernel_of(ranked.again[kept.index], sample),
              last = actors::found_kernel_of(kept.again, sample);
   if (actors::disagree(first, last))
     tell(stdout,
-         "sample {} was {} and then {}: more than these intervals say differed between the two, "
-         "such as what else the machine did; remove best.verdict.json, and the same command "
-         "measures anew\n",
-         sample, times_text(first), times_text(last));
+         "sample {} was {} when it was chosen and {} now: more than these intervals say differed "
+         "between the two, such as what else the machine did; on a quiet machine remove {}, and "
+         "the same command chooses and measures anew\n",
+         sample, times_text(first), times_text(last), (folder / "best.verdict.json").string());
 }
 
 /// The first in rank that is right when it is measured once more: what was the fastest of several
 /// is too fast on average. The first of all where none is.
 base::expected<kept_finalist> choose(closing_judge& judge,
-                                     const std::vector<actors::ancestor>& finalists) {
+                                     const std::vector<actors::ancestor>& finalists,
+                                     const fs::path& folder) {
   QUERN_TRY(const ranked_finalists ranked, rank(judge, finalists));
   std::optional<kept_finalist> kept;
   for (const std::size_t index : ranked.order) {
@@ -214,7 +215,7 @@ base::expected<kept_finalist> choose(closing_judge& judge,
     if (!kept || right) kept = kept_finalist{index, std::move(again)};
     if (right) break;
   }
-  tell_disagreement(ranked, *kept, finalists[kept->index].kernel.sample);
+  tell_disagreement(ranked, *kept, finalists[kept->index].kernel.sample, folder);
   return *kept;
 }
 
@@ -253,7 +254,7 @@ base::status keep_best(const actors::run_config& config, storage::run_directory&
   auto kept = read_kept(config, folder, found.finalists);
   if (!kept) {
     closing_judge judge(config, tasks);
-    QUERN_TRY(kept, choose(judge, found.finalists));
+    QUERN_TRY(kept, choose(judge, found.finalists, folder));
   }
   const env::verdict& again = kept->again;
   const actors::lineage& lineage = found.chains[kept->index];

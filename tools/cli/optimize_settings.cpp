@@ -32,7 +32,11 @@ base::status check_settings(const std::vector<std::string>& settings) {
       {"run.folder", "--run"},
       {"run.budget_evaluations", "--budget"},
       {"algorithm.group_size", "--group"},
-      {"policy.model", "--policy"}};
+      {"policy.model", "--policy"},
+      {"replay.exemplars", "--exemplars and --independent"},
+      {"env.sandbox", "--best-effort"},
+      {"tasks.kernelbench", "--kernelbench"},
+      {"tasks.suite", "TASK"}};
   for (const std::string& setting : settings) {
     const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
     for (const auto& [name, option] : by_options)

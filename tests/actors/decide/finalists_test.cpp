@@ -31,6 +31,8 @@ TEST_CASE("two measurements of a kernel disagree where their intervals have noth
   CHECK_FALSE(disagree(found(369, 357, 382), found(390, 382, 400)));
   CHECK_FALSE(disagree(found(369, 357, 382), found(369, 300, 400)));
   CHECK_FALSE(disagree(found(369), found(425, 410, 441)));
+  // A claim that was borne out lies below the interval of the measurement that did it.
+  CHECK_FALSE(disagree(found(300, 320, 340), found(300, 290, 310)));
 }
 
 TEST_CASE("those whose interval reaches the best's are measured again, three at most") {
