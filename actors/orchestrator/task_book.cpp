@@ -15,6 +15,7 @@
 #include "env/grammar/draw.hpp"
 #include "env/grammar/kernel_grammar.hpp"
 #include "env/grammar/task_maker.hpp"
+#include "env/judge/core_lock.hpp"
 #include "env/task/find_tasks.hpp"
 #include "env/task/suite.hpp"
 
@@ -144,7 +145,9 @@ base::expected<task_book> task_book::make(const run_config& config) {
     const std::uint64_t most_draws = 2000 + 4 * expected;
     const base::steady_clock clock;
     base::nanoseconds_t told = clock.now_ns();
-    env::tried_draws draws(static_cast<std::uint64_t>(config.tasks.seed), limits);
+    const auto cores = env::allowed_cores();
+    env::tried_draws draws(static_cast<std::uint64_t>(config.tasks.seed), limits,
+                           cores ? cores->size() : 1);
     for (std::uint64_t index = 0; train > 0 || held_out > 0; ++index) {
       if (index == most_draws) return too_few(config, train, held_out, index);
       const env::composition_probe tried = draws.next();

@@ -7,8 +7,6 @@
 #include <optional>
 #include <thread>
 
-#include <sched.h>
-
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/thread.hpp"
@@ -25,7 +23,7 @@ constexpr std::array constants_of_shift{-1.0F, -0.5F, 0.25F, 0.5F, 1.0F, 1.5F};
 constexpr double most_plain_ns = 5;
 
 /// More threads would wait for the last draw of each round.
-constexpr unsigned most_threads = 32;
+constexpr std::size_t most_threads = 32;
 constexpr std::size_t most_draws_per_thread = 4;
 
 constexpr auto first_operand = step_kind::times_row;
@@ -38,14 +36,6 @@ double default_weight(std::string_view family) {
   if (family == "transpose") return 2;
   if (family.starts_with("running_") || family == "difference" || family == "smooth") return 1.5;
   return 1.6;
-}
-
-/// What std::thread::hardware_concurrency counts may be those of the whole machine.
-unsigned usable_processors() {
-  cpu_set_t allowed;
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0
-             ? static_cast<unsigned>(CPU_COUNT(&allowed))
-             : 1;
 }
 
 std::string_view draw_family(base::random_stream& random, const draw_limits& limits) {
@@ -156,10 +146,10 @@ composition draw_composition(std::uint64_t seed, std::uint64_t index, const draw
   return draw_tried(seed, index, limits).subject();
 }
 
-tried_draws::tried_draws(std::uint64_t seed, draw_limits limits, unsigned threads)
+tried_draws::tried_draws(std::uint64_t seed, draw_limits limits, std::size_t threads)
     : seed_(seed),
       limits_(std::move(limits)),
-      threads_(std::clamp(threads == 0 ? usable_processors() : threads, 1U, most_threads)) {}
+      threads_(std::clamp<std::size_t>(threads, 1, most_threads)) {}
 
 composition_probe tried_draws::next() {
   if (ready_.empty()) draw_more();
@@ -170,9 +160,9 @@ composition_probe tried_draws::next() {
 
 void tried_draws::draw_more() {
   // Whoever asks for a few is not to wait for many; a long round waits less often for its slowest.
-  round_ = threads_ == 1 ? 1
-                         : std::min(std::max<std::size_t>(threads_, 2 * round_),
-                                    most_draws_per_thread * threads_);
+  round_ = threads_ == 1
+               ? 1
+               : std::min(std::max(threads_, 2 * round_), most_draws_per_thread * threads_);
   std::vector<std::optional<composition_probe>> made(round_);
   std::atomic<std::size_t> begun = 0;
   const auto draw = [&] {

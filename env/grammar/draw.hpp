@@ -41,17 +41,19 @@ composition_probe draw_tried(std::uint64_t seed, std::uint64_t index, const draw
 /// made at a time, on several threads. One thread at a time may ask.
 class tried_draws {
  public:
-  /// `threads`: at most so many, that of whoever asks included; 0: as many as there are processors
-  /// that this process may use.
-  tried_draws(std::uint64_t seed, draw_limits limits, unsigned threads = 0);
+  /// `threads`: that of whoever asks included, from 1 to 32; where the system makes fewer, fewer
+  /// draw. They live while next() runs.
+  tried_draws(std::uint64_t seed, draw_limits limits, std::size_t threads);
+  /// Its trial has no objection.
   composition_probe next();
 
  private:
   void draw_more();
   std::uint64_t seed_;
   draw_limits limits_;
-  unsigned threads_;
-  std::size_t round_ = 0;  ///< draws of the last round
+  std::size_t threads_;
+  /// Draws of the last round.
+  std::size_t round_ = 0;
   std::uint64_t drawn_ = 0;
   std::deque<composition_probe> ready_;
 };

@@ -285,6 +285,12 @@ TEST_CASE("whether one arm's run brought more than another's has an interval of 
   const base::ordered_json written = tools::to_json(table)["between_gains"][0];
   CHECK(written["gain_first"] == doctest::Approx(of.reward_first));
   CHECK(written["difference_interval"][1] == doctest::Approx(of.reward_interval.high));
+  // They began apart: all of the lead was there before.
+  REQUIRE(table.before.size() == 1);
+  CHECK(table.before[0].first == "+grpo");
+  CHECK(table.before[0].holds());
+  CHECK(contains(tools::to_text(table), "the weights that the arms' own runs began with"));
+  CHECK(tools::to_json(table)["before"][0]["holds"] == true);
   // Of the same run twice the difference is none; of an arm that did not learn there is no gain.
   const auto same = tools::make_table({plain, plain}, 1).between_gains.at(0);
   CHECK(same.reward == 0);

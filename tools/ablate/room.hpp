@@ -1,5 +1,4 @@
-// Whether the disk has room for all runs of an ablation: each run by itself may have it, and a
-// night of them not.
+// Whether the disk has room for all runs of an ablation: each by itself may have it, and all not.
 #pragma once
 
 #include <cstdint>

@@ -35,8 +35,10 @@ class ablation_schedule {
   const ablation_plan& plan_;
   std::vector<run_state> states_;
   std::vector<std::int64_t> ahead_;
-  std::vector<bool> is_waited_for_;  ///< another run begins with its weights
-  std::vector<bool> shows_kernels_;  ///< it, or one of those after it
+  /// Whether another run begins with its weights.
+  std::vector<bool> is_waited_for_;
+  /// Whether prompts of it, or of one after it, show kernels.
+  std::vector<bool> shows_kernels_;
 };
 
 }  // namespace quern::tools

@@ -280,6 +280,11 @@ ablation_table make_table(const std::vector<ablation_arm>& arms, std::uint64_t s
     table.differences.push_back(difference_of(first, second, seed));
     const auto gains = difference_of(gains_of(first), gains_of(second), seed);
     if (gains.pairs > 0) table.between_gains.push_back(gains);
+    ablation_arm began_first = before_learning(first), began_second = before_learning(second);
+    began_first.name = first.name;
+    began_second.name = second.name;
+    const auto before = difference_of(began_first, began_second, seed);
+    if (before.pairs > 0) table.before.push_back(before);
   };
   for (std::size_t k = 0; k < arms.size(); ++k) {
     table.rows.push_back(row_of(arms[k], seed));

@@ -85,6 +85,8 @@ struct ablation_table {
   /// `reward_second` are their gains, over the pairs that were judged before and after. Of its
   /// other figures only the interval of `reward` means something.
   std::vector<arm_difference> between_gains;
+  /// The same arms by the answers of the weights that their own runs began with.
+  std::vector<arm_difference> before;
 };
 
 /// `seed` addresses the bootstrap.

@@ -159,6 +159,11 @@ std::string to_text(const ablation_table& table) {
   }
   for (const arm_difference& one : table.between_gains)
     text += gains_sentence_of(one) + "\n";
+  if (!table.before.empty()) text += "\nthe weights that the arms' own runs began with\n";
+  for (const arm_difference& one : table.before) {
+    text += sentence_of(one) + "\n";
+    add_speed(one);
+  }
   return text;
 }
 
@@ -211,11 +216,15 @@ base::ordered_json to_json(const ablation_table& table) {
                              {"gain_second", one.reward_second},
                              {"difference", one.reward},
                              {"difference_interval", interval_json(one.reward_interval)}});
+  base::ordered_json before = base::ordered_json::array();
+  for (const arm_difference& one : table.before)
+    before.push_back(to_json(one));
   return {{"quern_ablation", 1},
           {"arms", std::move(rows)},
           {"differences", std::move(differences)},
           {"gains", std::move(gains)},
-          {"between_gains", std::move(between_gains)}};
+          {"between_gains", std::move(between_gains)},
+          {"before", std::move(before)}};
 }
 
 }  // namespace quern::tools

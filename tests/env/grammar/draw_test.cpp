@@ -35,7 +35,7 @@ TEST_CASE("a composition depends on seed and index alone") {
 TEST_CASE("draws in order are those of their indices, however many threads make them") {
   env::draw_limits limits;
   limits.max_before = 2;
-  for (const unsigned threads : {0U, 1U, 3U}) {
+  for (const unsigned threads : {0U, 1U, 3U, 100U}) {
     env::tried_draws draws(5, limits, threads);
     for (std::uint64_t k = 0; k < 30; ++k) {
       const env::composition_probe drawn = draws.next();
