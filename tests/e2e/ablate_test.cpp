@@ -309,8 +309,8 @@ TEST_CASE("quern ablate refuses what it cannot compare, with the value and what 
   f.refused("+grpo", "8", "1024 runs side by side on", {"--jobs", "1024"});
   f.refused("+grpo", "8", "'x' is no GPU", {"--gpus", "x"});
   f.refused("+grpo", "8", "--jobs", {"--jobs", "2", "--gpus", "0"});
-  f.refused("+grpo", "8", "--set run.seed=3: --seeds says it", {"--set", "run.seed=3"});
-  f.refused("+grpo", "8", "--set self_train.run.folder=x: --out says it",
+  f.refused("+grpo", "8", "--set run.seed=3: say it by --seeds", {"--set", "run.seed=3"});
+  f.refused("+grpo", "8", "--set self_train.run.folder=x: say it by --out",
             {"--set", "self_train.run.folder=x"});
   f.refused("+grpo", "8", "--vanilla: ", {"--vanilla", f.folder.path().string()});
   CHECK_FALSE(fs::exists(f.out));

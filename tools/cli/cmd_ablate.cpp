@@ -46,20 +46,7 @@ base::expected<std::vector<ablation_place>> places_for(const ablate_arguments& a
   return places_on(processors, gpus);
 }
 
-/// Options of the command say these of each run; what --set says of them would be lost.
-base::status check_settings(const std::vector<std::string>& settings) {
-  constexpr std::pair<std::string_view, std::string_view> by_options[] = {{"run.seed", "--seeds"},
-                                                                          {"run.folder", "--out"}};
-  for (const std::string& setting : settings) {
-    const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
-    for (const auto& [name, option] : by_options)
-      if (key == name || key.ends_with(fmt::format(".{}", name)))
-        return base::fail(base::errc::invalid_argument,
-                          "--set {}: {} says it of each run: leave the setting out", setting,
-                          option);
-  }
-  return {};
-}
+constexpr key_of_option keys_of_options[] = {{"run.seed", "--seeds"}, {"run.folder", "--out"}};
 
 /// The policy of arm vanilla has to be there where runs are left, whether that arm is asked for or
 /// not.
@@ -74,7 +61,7 @@ base::status check_vanilla(const std::string& folder, actors::run_config config)
 base::expected<planned_ablation> plan_of(const ablate_arguments& a) {
   QUERN_TRY(const auto arms, parse_arms(a.arms));
   QUERN_TRY(const auto seeds, parse_seeds(a.seeds));
-  QUERN_CHECK(check_settings(a.settings));
+  QUERN_CHECK(refuse_keys_of_options(a.settings, keys_of_options));
   QUERN_TRY(auto stages, actors::load_stages(a.config, a.settings));
   for (actors::stage_plan& stage : stages)
     actors::make_paths_absolute(stage.config);

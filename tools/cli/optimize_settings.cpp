@@ -5,6 +5,7 @@
 
 #include "base/program.hpp"
 #include "tools/cli/optimize.hpp"
+#include "tools/cli/parse.hpp"
 #include "tools/cli/shipped_tasks.hpp"
 
 namespace quern::tools {
@@ -25,26 +26,15 @@ base::status check_policy(const std::string& policy) {
               policy, (fs::path(policy) / "config.json").string());
 }
 
-/// Options of the command say these; what --set says of them would win without a word.
-base::status check_settings(const std::vector<std::string>& settings) {
-  constexpr std::pair<std::string_view, std::string_view> by_options[] = {
-      {"run.seed", "--seed"},
-      {"run.folder", "--run"},
-      {"run.budget_evaluations", "--budget"},
-      {"algorithm.group_size", "--group"},
-      {"policy.model", "--policy"},
-      {"replay.exemplars", "--exemplars and --independent"},
-      {"env.sandbox", "--best-effort"},
-      {"tasks.kernelbench", "--kernelbench"},
-      {"tasks.suite", "TASK"}};
-  for (const std::string& setting : settings) {
-    const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
-    for (const auto& [name, option] : by_options)
-      if (key == name)
-        return fail(errc::invalid_argument, "--set {}: say it by {}", setting, option);
-  }
-  return {};
-}
+constexpr key_of_option keys_of_words[] = {{"run.seed", "--seed"},
+                                           {"run.folder", "--run"},
+                                           {"run.budget_evaluations", "--budget"},
+                                           {"algorithm.group_size", "--group"},
+                                           {"policy.model", "--policy"},
+                                           {"replay.exemplars", "--exemplars and --independent"},
+                                           {"env.sandbox", "--best-effort"},
+                                           {"tasks.kernelbench", "--kernelbench"},
+                                           {"tasks.suite", "TASK"}};
 
 }  // namespace
 
@@ -63,7 +53,7 @@ base::expected<std::vector<std::string>> optimize_settings(const optimize_argume
     return fail(errc::invalid_argument,
                 "--budget is {}, but a group has {} samples: say {} or more, or a smaller --group",
                 a.budget, a.group, a.group);
-  QUERN_CHECK(check_settings(a.settings));
+  QUERN_CHECK(refuse_keys_of_options(a.settings, keys_of_words));
   QUERN_CHECK(check_policy(a.policy));
   const env::task& what = task.found.task;
   std::optional<env::suite> of = task.found.of_suite;

@@ -130,6 +130,18 @@ CLI::Validator whole_within(std::int64_t low, std::int64_t high) {
   return within(low, high, "a whole number");
 }
 
+base::status refuse_keys_of_options(std::span<const std::string> settings,
+                                    std::span<const key_of_option> keys) {
+  for (const std::string& setting : settings) {
+    const std::string_view key = std::string_view(setting).substr(0, setting.find('='));
+    for (const key_of_option& one : keys)
+      if (key == one.key || key.ends_with(fmt::format(".{}", one.key)))
+        return base::fail(base::errc::invalid_argument, "--set {}: say it by {}", setting,
+                          one.option);
+  }
+  return {};
+}
+
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (app.get_name().empty()) app.name(std::string("quern ") + argv[0]);
   // Of a shell variable that is not set: nobody means a file without a name by it.
