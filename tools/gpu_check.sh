@@ -7,8 +7,8 @@
 #   tools/gpu_check.sh               set up, build, test, measure; more than half an hour on an H200 with 16 cores
 #   tools/gpu_check.sh --quick       the same steps with fewer trials
 #   tools/gpu_check.sh --quick --full A,B  but for steps whose name contains A or B
-#   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0); what
-#                                    measures speed comes before, with nothing beside it
+#   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0), the
+#                                    longest first; what measures speed comes before, with nothing beside it
 #   tools/gpu_check.sh --policy DIR  also kills the processes of a run in lane cuda; DIR: what
 #                                    quern export runs/cuda_demo/1-sft DIR wrote
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
@@ -96,9 +96,9 @@ names_one_of() {
 
 # step NAME LINES EXPECTED LIMIT COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command;
 # its last LINES lines here, all of them in the log; EXPECTED seconds on an H100 with 16 cores, by which parts are
-# made; LIMIT seconds at most. alone: on the first GPU, before all others. on_first: there, before others that could
-# run anywhere.
-names=() lines=() expected=() limits=() commands=() firsts=() before=() others=()
+# made; LIMIT seconds at most. alone: on the first GPU, before all others. on_two: on the first two, which do nothing
+# else meanwhile. on_first: on the first, before others that could run anywhere.
+names=() lines=() expected=() limits=() commands=() firsts=() before=() pairs=() others=()
 queue() {
   local name=$1 index=${#names[@]}
   names_one_of "$name" "$only" || return 1
@@ -110,6 +110,7 @@ queue() {
 step() { if queue "$@"; then others+=("$queued"); fi; }
 on_first() { if queue "$@"; then firsts+=("$queued"); fi; }
 alone() { if queue "$@"; then before+=("$queued"); fi; }
+on_two() { if queue "$@"; then pairs+=("$queued"); fi; }
 
 # run_step INDEX GPU CORES
 run_step() {
@@ -150,7 +151,11 @@ worker() {
   local share index at
   share=$(share_of "$1")
   if [ "$1" = 0 ]; then
+    for index in "${pairs[@]}"; do run_step "$index" "${gpus[0]}" "$share,$(share_of 1)"; done
+    : >"$work/second_is_free"
     for index in "${firsts[@]}"; do run_step "$index" "${gpus[0]}" "$share"; done
+  elif [ "$1" = 1 ]; then
+    until [ -e "$work/second_is_free" ]; do sleep 0.2; done
   fi
   while :; do
     exec 8>"$work/turn"
@@ -272,10 +277,18 @@ for test in "$build"/bin/gpu_*_test; do
   [ -x "$test" ] || continue
   found=yes
   name=$(basename "$test")
-  # These use several devices, whole.
-  case "$name" in gpu_host_test|gpu_ranks_test) how=alone ;; *) how=on_first ;; esac
+  how=step on=()
+  case "$name" in
+    # Uses several devices, whole.
+    gpu_host_test) how=alone ;;
+    gpu_ranks_test) how=$([ ${#gpus[@]} -gt 1 ] && echo on_two || echo on_first) ;;
+    gpu_generator_test|gpu_policy_kernels_test|gpu_training_test) on=(env CUDA_VISIBLE_DEVICES=@GPU@) ;;
+    gpu_commands_test|gpu_controls_test|gpu_grammar_test|gpu_modules_test|gpu_oracle_test|gpu_protocols_test)
+      on=(env QUERN_TEST_GPU=@GPU@) ;;
+    *) how=on_first ;;
+  esac
   # No trials are left out where a step is quick: a limit below what it takes would only fail it.
-  $how "$name" 4 "$(seconds_of "$name")" "$(pick "$name" 420 530)" "$test"
+  $how "$name" 4 "$(seconds_of "$name")" "$(pick "$name" 420 530)" "${on[@]}" "$test"
 done
 # Runs whose processes are killed, with learner and generator on GPUs.
 on_gpus="learner.device=cuda actors.generator_device=cuda"
@@ -294,7 +307,7 @@ if [ -x "$build/bin/test_module_gpu_runs" ]; then
   step "kills of a run in lane pytorch" 12 200 530 env QUERN_TEST_MODULE_GPU=@GPU@ "$build/bin/test_module_gpu_runs"
 fi
 if [ -x "$build/bin/test_ranks_e2e" ] && [ ${#gpus[@]} -gt 1 ]; then
-  alone "kills of ranks on two GPUs" 12 120 530 \
+  on_two "kills of ranks on two GPUs" 12 120 530 \
     env QUERN_TEST_SETTINGS="$on_gpus learner.devices=${gpus[0]},${gpus[1]} actors.generator_gpu=${gpus[1]}" \
     "$build/bin/test_ranks_e2e"
 fi
@@ -313,11 +326,12 @@ if [ -n "$part" ]; then
       if printf '%s\n' "${mine[@]}" | grep -qxF -- "${names[$index]}"; then kept+=("$index"); fi
     done
   }
-  keep firsts && keep before && keep others
+  keep firsts && keep before && keep pairs && keep others
 fi
+mapfile -t others < <(for index in "${others[@]}"; do echo "${expected[$index]} $index"; done | sort -k1,1nr -k2,2n | cut -d' ' -f2)
 part_ends=0
 if [ -n "$part" ]; then part_ends=$((SECONDS + 530)); fi
-queued_here=("${before[@]}" "${firsts[@]}" "${others[@]}")
+queued_here=("${before[@]}" "${pairs[@]}" "${firsts[@]}" "${others[@]}")
 
 echo 0 >"$work/next"
 for index in "${before[@]}"; do run_step "$index" "${gpus[0]}" "$(share_of 0)"; done

@@ -67,7 +67,7 @@ TEST_CASE("quern bench on a GPU survives a kill in the middle, and reports") {
                                             "--budget-s",
                                             "0.15",
                                             "--gpus",
-                                            "0"};
+                                            std::to_string(the_gpu())};
   {
     auto child = base::subprocess::start({.argv = command, .log = folder / "killed"});
     REQUIRE(child);
@@ -103,7 +103,7 @@ TEST_CASE("quern eval --explain on a GPU says where the kernel stands and what l
   for (int tries = 0; tries < 3 && !end.output.starts_with("ok"); ++tries)
     end = run_to_end({program("quern"), "eval", (suite_folder / "softmax_rows.task.yaml").string(),
                       (source_dir() / "tests/honest/cuda/softmax_rows.naive.cu").string(),
-                      "--explain", "--gpu", "0"},
+                      "--explain", "--gpu", std::to_string(the_gpu())},
                      folder->path() / "log");
   CAPTURE(end.output);
   CHECK(end.code == 0);

@@ -47,6 +47,19 @@ check gpu_passes,gpu_skips 1 '1 passed, 0 failed, 0 skipped' 1/2
 grep -qF 'not counted: part 2' "$folder/said" || fail "a part of another build is not told"
 check gpu_passes 2 'gpu_parts: --part: '"'3/2' is not K/N with K from 1 to N: say 1/3, 2/3 and 3/3" 3/2
 
+# What uses two GPUs has nothing beside it; others are told which is theirs.
+if [ "$(nproc)" -gt 1 ]; then
+  for name in gpu_ranks_test gpu_controls_test gpu_oracle_test; do
+    program $name 0 "program\ta" 'passed\tb' end
+    sed -i "1a echo \"$name of \${QUERN_TEST_GPU:-all}\" >>$folder/order; sleep 0.3; echo \"$name ends\" >>$folder/order" "$folder/bin/$name"
+  done
+  rm -f "$folder/order"
+  "$root/tools/gpu_check.sh" --build "$folder" --logs "$folder/logs" --gpus 0,1 --only gpu_ranks,gpu_controls,gpu_oracle \
+    >"$folder/said" 2>&1 || fail "three that pass on two GPUs do not"
+  [ "$(head -2 "$folder/order")" = $'gpu_ranks_test of all\ngpu_ranks_test ends' ] || fail "$(cat "$folder/order"): not alone"
+  [ "$(grep -o ' of [01]$' "$folder/order" | sort)" = $' of 0\n of 1' ] || fail "$(cat "$folder/order"): not one a GPU"
+fi
+
 # A case that is asked for by a name which no case has (any more) is not run.
 asked=0
 while read -r name words; do

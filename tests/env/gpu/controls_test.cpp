@@ -54,6 +54,7 @@ class weakened {
         test::turn(static_cast<check_layer>(i), false);
     }
     env::evaluator_options options;
+    options.gpu = test::the_gpu();
     options.static_screen = false;
     options.confirm_at_once = true;
     options.remeasure_probability = 0;

@@ -63,6 +63,7 @@ verdict judge(candidate_judge& with, const std::shared_ptr<const task>& what,
 TEST_CASE("every protocol measures over every baseline, and none a wrong kernel") {
   if (!test::go_on_with_gpu(has_nvidia_driver(), "no NVIDIA driver is loaded")) return;
   evaluator_options options;
+  options.gpu = test::the_gpu();
   options.time_budget_s = 0.2;
   options.confirm_at_once = true;
   options.input_seed = 1;

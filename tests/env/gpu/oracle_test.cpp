@@ -21,6 +21,7 @@ env::reference_oracle* the_oracle() {
   static std::string problem;
   static const auto oracle = [] {
     env::evaluator_options options;
+    options.gpu = test::the_gpu();
     options.reference_program = test::program_dir() / "quern-torch";
     options.sandbox_required = false;
     auto opened = env::open_device_oracle(options);

@@ -40,6 +40,7 @@ env::cuda_evaluator* the_evaluator() {
   static std::string problem;
   static const auto opened = [] {
     env::evaluator_options options;
+    options.gpu = test::the_gpu();
     options.runner_program = test::program_dir() / "quern-runner";
     options.reference_program = test::program_dir() / "quern-torch";
     options.sandbox_required = false;

@@ -19,6 +19,7 @@ inline evaluator_options device_options() {
   o.time_budget_s = 0.3;
   o.input_seed = 7;
   o.on_gpu = true;
+  o.gpu = the_gpu();
   return o;
 }
 
