@@ -271,6 +271,9 @@ python_start device_start(bool with_extensions) {
 base::status make_content(device_module_task& of, std::span<const module_case> window,
                           device_context& context, module_memory& memory) {
   if (of.places.at.inputs.empty()) return {};
+  // Another process writes it, and waits for nothing that is queued here: a copy of the content
+  // before it would get this one.
+  QUERN_CHECK(waited(context));
   for (std::size_t first = 0, end = 0; first < window.size(); first = end) {
     std::vector<std::uint64_t> seeds;
     for (; end < window.size() && window[end].family == window[first].family; ++end)

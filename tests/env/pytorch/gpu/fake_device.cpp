@@ -1,11 +1,13 @@
-// libquern_cuda.so without a device, for tests: regions are memory files, and what the device would
-// do is done at once. Content, bandwidth and calls by plans are not there.
+// libquern_cuda.so without a device, for tests: regions are memory files. What the device would do
+// is done as late as may be: when somebody waits for it. Content, bandwidth and calls by plans are
+// not there.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "env/device/window_part.h"
 
 struct quern_context {
+  std::vector<std::function<void()>> queued;
   std::vector<quern_finding> findings;
 };
 
@@ -54,10 +57,18 @@ uint64_t width_of(int32_t type) {
 }
 
 void note_finding(quern_context* context, uint64_t count, auto is_wrong) {
-  quern_finding found{0, 0};
-  for (uint64_t i = 0; i < count; ++i)
-    if (is_wrong(i) && found.wrong++ == 0) found.first = i;
-  context->findings.push_back(found);
+  context->queued.push_back([=] {
+    quern_finding found{0, 0};
+    for (uint64_t i = 0; i < count; ++i)
+      if (is_wrong(i) && found.wrong++ == 0) found.first = i;
+    context->findings.push_back(found);
+  });
+}
+
+void catch_up(quern_context* context) {
+  for (const auto& work : context->queued)
+    work();
+  context->queued.clear();
 }
 
 /// A number of /proc/PID/status; 0: it is not there.
@@ -155,7 +166,8 @@ int32_t quern_context_allocate(quern_context*, uint64_t bytes, quern_allocation*
   *out = {reinterpret_cast<uint64_t>(at), whole, 0, fd};
   return 0;
 }
-int32_t quern_context_release(quern_context*, quern_allocation* region) {
+int32_t quern_context_release(quern_context* context, quern_allocation* region) {
+  catch_up(context);
   ::munmap(reinterpret_cast<void*>(region->address), region->bytes);
   ::close(region->fd);
   return 0;
@@ -166,19 +178,23 @@ int32_t quern_context_fill(quern_context*, uint64_t, const quern_content*) {
 int32_t quern_context_fill_some(quern_context*, uint64_t, const quern_content*, int64_t, int64_t) {
   return -1;
 }
-int32_t quern_context_set(quern_context*, uint64_t address, uint64_t bytes, uint32_t word) {
-  for (uint64_t at = 0; at + 4 <= bytes; at += 4)
-    std::memcpy(reinterpret_cast<std::byte*>(address) + at, &word, 4);
+int32_t quern_context_set(quern_context* context, uint64_t address, uint64_t bytes, uint32_t word) {
+  context->queued.push_back([=] {
+    for (uint64_t at = 0; at + 4 <= bytes; at += 4)
+      std::memcpy(reinterpret_cast<std::byte*>(address) + at, &word, 4);
+  });
   return 0;
 }
-int32_t quern_context_copy(quern_context*, uint64_t to, uint64_t from, uint64_t bytes) {
-  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+int32_t quern_context_copy(quern_context* context, uint64_t to, uint64_t from, uint64_t bytes) {
+  context->queued.push_back([=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  });
   return 0;
 }
 int32_t quern_context_compare(quern_context* context, uint64_t got, uint64_t want, int32_t type,
                               int64_t elements, double atol, double rtol, int32_t) {
   if (type != QUERN_F32) return -1;
-  note_finding(context, static_cast<uint64_t>(elements), [&](uint64_t i) {
+  note_finding(context, static_cast<uint64_t>(elements), [=](uint64_t i) {
     const double a = read_as<float>(got, i), b = read_as<float>(want, i);
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a) != std::isnan(b);
     return !(std::abs(a - b) <= atol + rtol * std::abs(b));
@@ -188,7 +204,7 @@ int32_t quern_context_compare(quern_context* context, uint64_t got, uint64_t wan
 int32_t quern_context_same_bits(quern_context* context, uint64_t a, uint64_t b, int32_t type,
                                 int64_t elements) {
   const uint64_t width = width_of(type);
-  note_finding(context, static_cast<uint64_t>(elements), [&](uint64_t i) {
+  note_finding(context, static_cast<uint64_t>(elements), [=](uint64_t i) {
     return std::memcmp(reinterpret_cast<const std::byte*>(a) + i * width,
                        reinterpret_cast<const std::byte*>(b) + i * width, width) != 0;
   });
@@ -200,11 +216,12 @@ int32_t quern_context_check_content(quern_context*, uint64_t, const quern_conten
 int32_t quern_context_check_pattern(quern_context* context, uint64_t address, uint64_t bytes,
                                     uint32_t word) {
   note_finding(context, bytes / 4,
-               [&](uint64_t i) { return read_as<uint32_t>(address, i) != word; });
+               [=](uint64_t i) { return read_as<uint32_t>(address, i) != word; });
   return 0;
 }
 int32_t quern_context_wait(quern_context* context, quern_finding* out, int32_t capacity,
                            int32_t* count) {
+  catch_up(context);
   *count = static_cast<int32_t>(context->findings.size());
   if (*count > capacity) return -1;
   for (int32_t i = 0; i < *count; ++i)
@@ -212,11 +229,13 @@ int32_t quern_context_wait(quern_context* context, quern_finding* out, int32_t c
   context->findings.clear();
   return 0;
 }
-int32_t quern_context_read(quern_context*, void* to, uint64_t from, uint64_t bytes) {
+int32_t quern_context_read(quern_context* context, void* to, uint64_t from, uint64_t bytes) {
+  catch_up(context);
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
 }
-int32_t quern_context_write(quern_context*, uint64_t to, const void* from, uint64_t bytes) {
+int32_t quern_context_write(quern_context* context, uint64_t to, const void* from, uint64_t bytes) {
+  catch_up(context);
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return 0;
 }
