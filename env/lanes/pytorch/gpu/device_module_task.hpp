@@ -60,7 +60,8 @@ struct device_module_task {
 };
 
 /// Makes the content of a case in each slot of `memory.staging()`, by the process of the task, when
-/// the device has done what `context` asked of it. The same case gives the same content. Errors as reference_error().
+/// the device has done what `context` asked of it. The same case gives the same content. Errors as
+/// reference_error().
 base::status make_content(device_module_task& of, std::span<const module_case> window,
                           device_context& context, module_memory& memory);
 /// So many calls of the reference on it: their outputs are in memory.reference_outputs().

@@ -72,7 +72,7 @@ TEST_CASE(
 TEST_CASE("a module that answers before its work is done gains nothing by it") {
   if (device_judge() == nullptr) return;
   const auto subject = task_of(wide());
-  // Hundred times the work, in one launch, and an answer that does not wait for it.
+  // Several times the work, in one launch, and an answer that does not wait for it.
   const std::string early = hostile_source("answers_early");
   const auto gains = [](const verdict& v) { return v.kind == ok && v.speedup_e2.value_or(0) > 60; };
   const verdict v = judged_on_device(early, true, subject);
