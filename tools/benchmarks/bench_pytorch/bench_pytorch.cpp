@@ -85,6 +85,18 @@ int bench_pytorch(int argc, char** argv) {
       "--verdicts", o.verdicts,
       "rate: file that gets a line of JSON for each verdict: name, kind, reason, detail, "
       "and where it was timed speedup and ref_us");
+  app.add_option(
+         "--windows", o.windows,
+         "honest, rate: file that gets a line of JSON for each timed window: side, whether of "
+         "calls or of deliveries, when it began, and nanoseconds of each; behind those of an "
+         "evaluation one with its place in the list, task and verdict")
+      ->needs(gpu);
+  app.add_option(
+         "--window-us", o.window_us,
+         "what a window of the reference lasts, in at most 32 calls a millisecond; default: as "
+         "in a run")
+      ->needs(gpu)
+      ->check(CLI::Range(100.0, 100000.0));
   app.add_option("--limit-s", o.limit_s,
                  "seconds after which it ends and prints the figures of what it has; the last 55 "
                  "begin nothing new")
@@ -111,6 +123,8 @@ int bench_pytorch(int argc, char** argv) {
     wrong = "'" + o.folders.front() + "': " + o.what + " takes no folder, rate and agreement do";
   if (wrong.empty() && o.beside_only && o.beside == 0)
     wrong = "--beside-only is for --kernelbench-beside N: say how many";
+  if (wrong.empty() && !o.windows.empty() && o.evaluators > 1)
+    wrong = "--windows is for one evaluator: windows of several would be mixed";
   if (!wrong.empty()) {
     std::fprintf(stderr, "bench_pytorch: %s\n", wrong.c_str());
     return 2;

@@ -35,6 +35,8 @@ struct pytorch_bench_options {
   int at_once = 1;                   ///< rate: of these, side by side
   bool beside_only = false;          ///< rate: nothing but these
   std::string verdicts;              ///< rate: file that gets a line of JSON for each verdict
+  std::string windows;   ///< honest, rate: file that gets a line of JSON for each window
+  double window_us = 0;  ///< what a window of the reference lasts; 0: as in a run
 };
 
 /// What one process does of a list, and how long it may take.

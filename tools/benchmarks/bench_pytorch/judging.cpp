@@ -1,13 +1,17 @@
 // Parts, evaluators, and lists of candidates judged one behind the other.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <span>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
+#include "env/lanes/pytorch/gpu/device_module_calls.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
 #include "env/lanes/pytorch/pytorch_evaluator.hpp"
 #include "tools/bench/bench_run.hpp"
@@ -19,6 +23,10 @@ namespace {
 /// Of its seconds, for what has begun, and for the figures.
 constexpr double reserve_s = 55;
 constexpr int most_compilers = 12;
+
+void append_line(const std::string& file, const base::json& what) {
+  std::ofstream(file, std::ios::app) << base::dump(what) << "\n";
+}
 
 }  // namespace
 
@@ -61,7 +69,18 @@ base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
   }
   opening.gpu = *o.gpu;
   opening.on_gpu = true;
-  QUERN_TRY(auto judge, env::pytorch_device_evaluator::open(std::move(opening)));
+  env::pytorch_device_options of_device(std::move(opening));
+  if (o.window_us > 0) of_device.window_ns = 1e3 * o.window_us;
+  if (!o.windows.empty())
+    of_device.after_window = [file = o.windows](bool candidate, bool of_calls,
+                                                const env::device_window& took) {
+      append_line(file, {{"side", candidate ? "candidate" : "reference"},
+                         {"of", of_calls ? "calls" : "deliveries"},
+                         {"begun_ns", took.begun_ns},
+                         {"tail_ns", std::llround(took.tail_ns)},
+                         {"ns", took.calls}});
+    };
+  QUERN_TRY(auto judge, env::pytorch_device_evaluator::open(std::move(of_device)));
   return judge;
 }
 
@@ -93,14 +112,20 @@ bool judge_in_turn(const std::vector<env::candidate_judge*>& with,
   const std::atomic<bool> stop = false;
   std::size_t judged = 0;
   double before = part.seconds();
-  const auto given_up = run_bench(with, requests, places, how, stop,
-                                  [&](std::size_t place, const env::verdict& v, std::size_t) {
-                                    const double now = part.seconds();
-                                    done(place, v, now - before);
-                                    before = now;
-                                    ++judged;
-                                    return !part.is_over();
-                                  });
+  const auto given_up =
+      run_bench(with, requests, places, how, stop,
+                [&](std::size_t place, const env::verdict& v, std::size_t) {
+                  const double now = part.seconds();
+                  if (!o.windows.empty())
+                    append_line(o.windows, {{"place", place},
+                                            {"task", requests[place].subject->name},
+                                            {"verdict", kind_text(v)},
+                                            {"detail", v.detail}});
+                  done(place, v, now - before);
+                  before = now;
+                  ++judged;
+                  return !part.is_over();
+                });
   for (const std::string& why : given_up)
     fmt::print("** the device was given up: {}\n", why);
   if (judged == places.size()) return true;

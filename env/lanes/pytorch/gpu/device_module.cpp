@@ -84,22 +84,31 @@ answered<void> device_module::wake() {
   return settled(child().link().flush(lending_limits));
 }
 
-answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits) {
+answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits,
+                                                 std::vector<base::nanoseconds_t>* each) {
   limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
-  const base::steady_clock clock;
-  const auto begin = clock.now_ns();
-  for (int call = 0; call < calls; ++call)
-    if (const auto done = child().link().run(call, call + 1, limits); !done) return done;
-  return clock.now_ns() - begin;
-}
-
-answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits) {
-  limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
+  if (each != nullptr) each->reserve(static_cast<std::size_t>(calls));
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   for (int call = 0; call < calls; ++call) {
-    const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, nullptr);
+    const auto done = child().link().run(call, call + 1, limits);
+    if (!done) return done;
+    if (each != nullptr) each->push_back(*done);
+  }
+  return clock.now_ns() - begin;
+}
+
+answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits,
+                                                     std::vector<base::nanoseconds_t>* each) {
+  limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
+  if (each != nullptr) each->reserve(static_cast<std::size_t>(calls));
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  for (int call = 0; call < calls; ++call) {
+    base::nanoseconds_t took = 0;
+    const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, &took);
     if (!done) return tl::make_unexpected(done.error());
+    if (each != nullptr) each->push_back(took);
   }
   return clock.now_ns() - begin;
 }

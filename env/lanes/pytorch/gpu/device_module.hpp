@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/random.hpp"
 #include "base/status.hpp"
@@ -38,10 +39,13 @@ class device_module final {
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
   /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
-  answered<base::nanoseconds_t> run(int calls, question_limits limits);
+  /// `each`: gets what every one of them took.
+  answered<base::nanoseconds_t> run(int calls, question_limits limits,
+                                    std::vector<base::nanoseconds_t>* each = nullptr);
   /// So many times the results of the last call once more: what calls cost in which nothing is
   /// computed.
-  answered<base::nanoseconds_t> deliver(int calls, question_limits limits);
+  answered<base::nanoseconds_t> deliver(int calls, question_limits limits,
+                                        std::vector<base::nanoseconds_t>* each = nullptr);
 
  private:
   module_process process_;

@@ -92,11 +92,14 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   // As for the candidate: what a copy leaves in the device's caches is there for both.
   context_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = reference_->run(static_cast<int>(calls), device_limits(reference_call_s));
-  if (!ns) return failed_reference(ns.error());
-  took = {static_cast<double>(*ns), 0};
-  if (!copies) return {};
   const base::steady_clock clock;
+  took = {};
+  took.begun_ns = clock.now_ns();
+  const auto ns =
+      reference_->run(static_cast<int>(calls), device_limits(reference_call_s), &took.calls);
+  if (!ns) return failed_reference(ns.error());
+  took.answer_ns = static_cast<double>(*ns);
+  if (!copies) return {};
   const auto answered = clock.now_ns();
   context_.copy(memory_.snapshot(), memory_.reference_outputs(), output_bytes(calls));
   if (const auto waited = context_.wait(); !waited) return of_host(waited.error().message);
@@ -104,20 +107,29 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   return {};
 }
 
-finding device_module_calls::delivery(std::size_t calls, double& took_ns) {
-  if (const auto awake = reference_->wake(); !awake) return failed_reference(awake.error());
-  if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = reference_->deliver(static_cast<int>(calls), device_limits(60));
-  if (!ns) return failed_reference(ns.error());
-  took_ns = static_cast<double>(*ns);
+answered<void> device_module_calls::delivers(device_module& from, std::size_t calls,
+                                             device_window& took) {
+  const base::steady_clock clock;
+  took = {};
+  took.begun_ns = clock.now_ns();
+  const auto ns = from.deliver(static_cast<int>(calls), device_limits(60), &took.calls);
+  if (!ns) return tl::make_unexpected(ns.error());
+  took.answer_ns = static_cast<double>(*ns);
   return {};
 }
 
-finding device_module_calls::candidate_delivery(std::size_t calls) {
+finding device_module_calls::delivery(std::size_t calls, device_window& took) {
+  if (const auto awake = reference_->wake(); !awake) return failed_reference(awake.error());
+  if (auto f = get_ready(); !f.ok()) return f;
+  const auto done = delivers(*reference_, calls, took);
+  return done ? finding{} : failed_reference(done.error());
+}
+
+finding device_module_calls::candidate_delivery(std::size_t calls, device_window& took) {
   if (const auto awake = candidate_.wake(); !awake) return explain(awake.error(), "time");
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = candidate_.deliver(static_cast<int>(calls), device_limits(60));
-  return ns ? finding{} : explain(ns.error(), "time");
+  const auto done = delivers(candidate_, calls, took);
+  return done ? finding{} : explain(done.error(), "time");
 }
 
 finding device_module_calls::candidate(std::size_t calls, double limit_s, device_window& took) {
@@ -126,13 +138,16 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
   // At the last moment: what it could see before it is asked it could begin with.
   context_.copy(memory_.candidate_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s));
-  if (!ns) return explain(ns.error(), "time");
   const base::steady_clock clock;
+  took = {};
+  took.begun_ns = clock.now_ns();
+  const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s), &took.calls);
+  if (!ns) return explain(ns.error(), "time");
   const auto answered = clock.now_ns();
   context_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));
   if (const auto waited = context_.wait(); !waited) return of_host(waited.error().message);
-  took = {static_cast<double>(*ns), static_cast<double>(clock.now_ns() - answered)};
+  took.answer_ns = static_cast<double>(*ns);
+  took.tail_ns = static_cast<double>(clock.now_ns() - answered);
   return {};
 }
 

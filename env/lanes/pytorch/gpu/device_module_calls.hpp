@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "env/core/idle_charge.hpp"
 #include "env/gpu/device_context.hpp"
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
@@ -20,6 +21,8 @@ struct device_window {
   /// From there until a copy of its outputs was made, in the evaluator's context. Work that is put
   /// off until behind the answer makes it longer, or comes too late to be copied. 0: not copied.
   double tail_ns = 0;
+  base::nanoseconds_t begun_ns = 0;        ///< by a steady clock
+  std::vector<base::nanoseconds_t> calls;  ///< from each question to its answer
 };
 
 /// One candidate on a device beside its reference. `candidate` may be exchanged between calls.
@@ -49,10 +52,10 @@ class device_module_calls {
   /// those of a candidate are, so that the tail of calls in which nothing is put off is known.
   finding reference(std::size_t calls, bool copies, device_window& took);
   /// What so many calls of the reference cost in which nothing is computed. Its outputs are gone.
-  finding delivery(std::size_t calls, double& took_ns);
+  finding delivery(std::size_t calls, device_window& took);
   /// The same of the candidate, whose time says nothing: so that either side as often as the other
   /// was the last that the processor's caches served.
-  finding candidate_delivery(std::size_t calls);
+  finding candidate_delivery(std::size_t calls, device_window& took);
   /// Calls of the candidate, whose inputs are put there when the first is asked. `limit_s`: of the
   /// wall of each.
   finding candidate(std::size_t calls, double limit_s, device_window& took);
@@ -66,6 +69,7 @@ class device_module_calls {
 
  private:
   finding failed_reference(const runner_failure& why);
+  static answered<void> delivers(device_module& from, std::size_t calls, device_window& took);
   void poison(std::uint64_t outputs, std::size_t calls);
   [[nodiscard]] std::uint64_t input_bytes(std::size_t calls) const {
     return calls * task_.places.inputs.stride();

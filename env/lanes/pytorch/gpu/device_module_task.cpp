@@ -24,10 +24,8 @@ constexpr double most_of_device = 0.6;
 /// The evaluator's, the candidate's, and those of the reference's model.
 constexpr double copies_of_weights = 3;
 constexpr std::uint64_t bandwidth_footprint = std::uint64_t{1} << 30;
-/// A window lasts so long, in calls of the reference, that what stands around it says little: the
-/// device changes between the contexts of the evaluator and of a process in some 150 us, unevenly.
-constexpr double window_ns = 1e6;
-constexpr int most_slots = 32;
+/// Calls of a window as long as a run's.
+constexpr double most_slots = 32;
 /// Share of the device that the contents and results of one window may take.
 constexpr double most_of_device_for_window = 0.35;
 
@@ -218,13 +216,16 @@ base::expected<double> time_of_a_call(device_module_task& of, device_context& co
   return std::max(least_ns, median_of(calls) - median_of(deliveries));
 }
 
-int slots_of(const device_module_task& of, const quern_context_facts& device) {
+/// A window lasts so long, in calls of the reference, that what stands around it says little: the
+/// device changes between the contexts of the evaluator and of a process in some 150 us, unevenly.
+int slots_of(const device_module_task& of, const quern_context_facts& device, double window_ns) {
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
                       static_cast<double>(of.places.slot_bytes());
   // At least two, where there is room: inputs of a window lie at two addresses, and who reads the
   // first for ever errs.
   const double wanted = std::max(2.0, std::ceil(window_ns / of.baseline_ns));
-  return static_cast<int>(std::clamp(std::min(wanted, room), 1.0, double{most_slots}));
+  const double most = most_slots * std::max(1.0, window_ns / module_terms::window_of_runs_ns);
+  return static_cast<int>(std::clamp(std::min(wanted, room), 1.0, most));
 }
 
 base::error lending_error(const runner_failure& why) {
@@ -439,7 +440,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   QUERN_CHECK(find_limit(*made, 0, context, memory, device_use::alone));
   step.next("task: time of a call");
   QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory));
-  made->slots = slots_of(*made, context.facts());
+  made->slots = slots_of(*made, context.facts(), terms.window_ns);
   step.next("task: lending memory");
   QUERN_CHECK(lend_again(*made, memory));
   step.next("task: bandwidth of the device");

@@ -112,7 +112,7 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
     auto f =
         side(is_candidate, !candidate_first, window.size(), is_candidate ? candidate : reference);
     if (!f.ok()) return f;
-    if (r_.after_window) r_.after_window(is_candidate);
+    if (r_.after_window) r_.after_window(is_candidate, true, is_candidate ? candidate : reference);
   }
   if (auto f = compare(window); !f.ok()) return f;
   if (auto f = deliver_at_times(); !f.ok()) return f;
@@ -131,14 +131,16 @@ finding module_sides::deliver_at_times() {
 /// chance, for who comes next to the pair that follows is faster by some microseconds.
 finding module_sides::deliver() {
   const step_clock step(steps_, "clock: deliveries");
-  double took_ns = 0;
+  device_window reference, candidate;
   const bool candidate_last = order_.chance(0.5);
   for (const bool is_candidate : {!candidate_last, candidate_last}) {
-    auto f =
-        is_candidate ? r_.calls->candidate_delivery(slots_) : r_.calls->delivery(slots_, took_ns);
+    device_window& took = is_candidate ? candidate : reference;
+    auto f = is_candidate ? r_.calls->candidate_delivery(slots_, took)
+                          : r_.calls->delivery(slots_, took);
     if (!f.ok()) return f;
+    if (r_.after_window) r_.after_window(is_candidate, false, took);
   }
-  const double call_ns = took_ns / static_cast<double>(slots_);
+  const double call_ns = reference.answer_ns / static_cast<double>(slots_);
   times_.delivered(call_ns);
   if (candidate_last) times_.delivered_undisturbed(call_ns);
   return {};
@@ -148,9 +150,9 @@ finding module_sides::deliver() {
 finding module_sides::deliver_undisturbed() {
   const step_clock step(steps_, "clock: deliveries");
   while (times_.undisturbed_deliveries() < least_undisturbed) {
-    double took_ns = 0;
-    if (auto f = r_.calls->delivery(slots_, took_ns); !f.ok()) return f;
-    times_.delivered_undisturbed(took_ns / static_cast<double>(slots_));
+    device_window took;
+    if (auto f = r_.calls->delivery(slots_, took); !f.ok()) return f;
+    times_.delivered_undisturbed(took.answer_ns / static_cast<double>(slots_));
   }
   return {};
 }

@@ -23,8 +23,8 @@ struct module_timing_request {
   /// Order, length and flush. A protocol that counts calls has windows of one, so that the cache is
   /// read before each.
   measure_protocol protocol = paired_protocol;
-  /// Behind each window of either side, outside of what is timed.
-  std::function<void(bool candidate)> after_window;
+  /// Behind each window of either side, outside of what is timed. `of_calls`: else of deliveries.
+  std::function<void(bool candidate, bool of_calls, const device_window& took)> after_window;
 };
 
 /// Times are of one call (module_window_times). The outcome is `noisy` where nothing is left of the

@@ -335,8 +335,10 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   timed.protocol = protocol;
   auto& watch = state_.care->watch();
   std::array<std::size_t, 2> windows{};
-  timed.after_window = [&](bool candidate) {
-    if (windows.at(candidate ? 1 : 0)++ % windows_a_clock_look == 0) watch.window(seen_, candidate);
+  timed.after_window = [&](bool candidate, bool of_calls, const device_window& took) {
+    if (of_calls && windows.at(candidate ? 1 : 0)++ % windows_a_clock_look == 0)
+      watch.window(seen_, candidate);
+    if (state_.options.after_window) state_.options.after_window(candidate, of_calls, took);
   };
   module_timing_result result;
   watch.begin(seen_, state_.care->quarantine(), state_.care->now());

@@ -57,8 +57,8 @@ base::expected<device_module_task*> module_device_manager::change_to(
     left = leave(*current_);
   }
   current_ = nullptr;
-  const module_terms terms{secret_, core_, where == drawing::on_core, sheets_.known(*subject),
-                           steps_};
+  const module_terms terms{secret_,    core_, where == drawing::on_core, sheets_.known(*subject),
+                           window_ns_, steps_};
   auto* known = tasks_->find(id);
   if (known != nullptr && (!terms.draws_on_core || (*known)->making.draws_on_core)) {
     QUERN_CHECK(resume(**known, std::move(left), *from, memory_, terms));
@@ -100,7 +100,7 @@ pytorch_device_evaluator::pytorch_device_evaluator(std::unique_ptr<state> s)
 pytorch_device_evaluator::~pytorch_device_evaluator() = default;
 
 base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_state(
-    evaluator_options options) {
+    pytorch_device_options options) {
   auto s = std::make_unique<pytorch_device_evaluator::state>();
   QUERN_CHECK(fill_in(options));
   if (auto there = check_module_gpus(); !there)
@@ -144,7 +144,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
 }
 
 base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluator::open(
-    evaluator_options options) {
+    pytorch_device_options options) {
   QUERN_TRY(auto s, open_device_state(std::move(options)));
   s->manager->prefork();
   return std::unique_ptr<pytorch_device_evaluator>(new pytorch_device_evaluator(std::move(s)));

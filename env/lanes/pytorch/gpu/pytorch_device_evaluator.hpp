@@ -2,9 +2,11 @@
 // device.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/status.hpp"
 #include "env/judge/evaluation_request.hpp"
@@ -17,13 +19,27 @@
 
 namespace quern::env {
 
+struct device_window;
+
+struct pytorch_device_options : evaluator_options {
+  // Whoever opens judges of any lane has the common ones.
+  pytorch_device_options(evaluator_options common = {}) : evaluator_options(std::move(common)) {}
+
+  /// What a window of the reference lasts, where it has so many calls. Given only by benchmarks:
+  /// times by other windows are not compared with those of a run.
+  double window_ns = 1e6;
+  /// Given only by benchmarks: hears of each window, of calls or of deliveries.
+  std::function<void(bool candidate, bool of_calls, const device_window& took)> after_window;
+};
+
 /// Judges candidates of lane `pytorch` on GPU `options.gpu`. Owns the evaluator's memory there and
 /// two warm Pythons: one whose children have contexts, and one without a device, whose children are
 /// asked which extensions a candidate wants. All end with it.
 class pytorch_device_evaluator final : public staged_judge {
  public:
   /// Error: what is missing on this machine and what to do.
-  static base::expected<std::unique_ptr<pytorch_device_evaluator>> open(evaluator_options options);
+  static base::expected<std::unique_ptr<pytorch_device_evaluator>> open(
+      pytorch_device_options options);
 
   ~pytorch_device_evaluator() override;
 

@@ -39,12 +39,13 @@ class module_device_manager {
   /// `core`: of candidates and references, which take turns: what neighbours do to it they do to
   /// both. `sheets` and `steps` outlive it.
   module_device_manager(std::unique_ptr<device_context> context, sandbox_mode mode, python_gpu gpu,
-                        const evaluator_options& options, int core, task_sheets& sheets,
+                        const pytorch_device_options& options, int core, task_sheets& sheets,
                         step_seconds& steps)
       : context_(std::move(context)),
         mode_(mode),
         gpu_(std::move(gpu)),
         secret_(*options.input_seed),
+        window_ns_(options.window_ns),
         core_(core),
         sheets_(sheets),
         steps_(steps),
@@ -77,6 +78,7 @@ class module_device_manager {
   sandbox_mode mode_;
   python_gpu gpu_;
   std::uint64_t secret_;
+  double window_ns_;
   int core_;
   task_sheets& sheets_;
   step_seconds& steps_;
@@ -89,7 +91,7 @@ class module_device_manager {
 };
 
 struct pytorch_device_evaluator::state final : public device_owner {
-  evaluator_options options;
+  pytorch_device_options options;
   sandbox_mode mode = sandbox_mode::required;
   std::unique_ptr<spawner> children;
   std::string versions;
@@ -127,7 +129,7 @@ base::expected<base::json> evaluate_exactly_on_device(pytorch_device_evaluator::
 /// What an evaluator of this GPU works with. Errors: what is missing on this machine and what to
 /// do.
 base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_state(
-    evaluator_options options);
+    pytorch_device_options options);
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
 class pytorch_device_evaluation final : public staged_evaluation {

@@ -1,6 +1,8 @@
 // An evaluation of a module on a GPU from task to verdict, on a device that is none: what the
 // evaluator lends, asks, compares and charges. Its processes, their sandbox and Python are real.
 #include <csignal>
+#include <map>
+#include <numeric>
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -33,6 +35,31 @@ TEST_CASE("a right module is ok, is timed on content of its own, and its process
   CHECK(timed->pass);
   if (v.kind == verdict_kind::ok) CHECK(contains(v.checks.back().name, "behind the clock"));
   CHECK(with->stood_ready > 0);
+}
+
+TEST_CASE("who asks hears of each window, of calls and of deliveries, on either side") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  std::map<std::pair<bool, bool>, int> heard;
+  std::size_t calls = 0;
+  bool in_order = true;
+  with->options.after_window = [&](bool candidate, bool of_calls, const device_window& took) {
+    ++heard[{candidate, of_calls}];
+    calls = took.calls.size();
+    const auto each =
+        static_cast<double>(std::reduce(took.calls.begin(), took.calls.end(), std::int64_t{0}));
+    in_order = in_order && took.begun_ns > 0 && each > 0 && each <= took.answer_ns;
+  };
+  const verdict v = judged_by_fake(candidate(honest), true);
+  with->options.after_window = nullptr;
+  CAPTURE(v.detail);
+  for (const bool candidate : {false, true}) {
+    CHECK(heard[{candidate, true}] >= 8);
+    CHECK(heard[{candidate, false}] >= 3);
+  }
+  CHECK(heard[{false, true}] == heard[{true, true}]);
+  CHECK(calls >= 2);
+  CHECK(in_order);
 }
 
 TEST_CASE("a process that is waited for did not stand ready, and orders come by the batch") {
