@@ -45,7 +45,7 @@ std::vector<std::string> compiler_folders() {
 }
 
 child_spec tool_spec(const std::filesystem::path& program, std::vector<std::string> arguments,
-                     bool with_gcc, int core) {
+                     bool with_gcc) {
   child_spec spec;
   spec.argv.push_back(program.string());
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
@@ -57,7 +57,6 @@ child_spec tool_spec(const std::filesystem::path& program, std::vector<std::stri
   spec.profile = syscall_profile::compiler;
   spec.limits.processes = 16;
   spec.limits.open_files = 128;
-  spec.core = core;
   return spec;
 }
 

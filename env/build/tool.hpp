@@ -30,7 +30,7 @@ std::vector<std::string> compiler_folders();
 
 /// A child that may compile: profile, environment, processes, and gcc's folders where `with_gcc`.
 child_spec tool_spec(const std::filesystem::path& program, std::vector<std::string> arguments,
-                     bool with_gcc, int core);
+                     bool with_gcc);
 
 /// Sets time, memory, files and captured text.
 void limit_tool(child_spec& spec, const compile_limits& limits);

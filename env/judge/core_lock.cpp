@@ -60,6 +60,7 @@ base::expected<core_choice> core_choice::choose(int core) {
   core_choice choice;
   if (core >= 0) {
     choice.core_ = core;
+    choice.mark_.emplace(core);
     QUERN_TRY(choice.owner_, open_host_lock(lock_name(core, "owner")));
     try_host_lock(choice.owner_);
     return choice;
@@ -69,24 +70,25 @@ base::expected<core_choice> core_choice::choose(int core) {
     QUERN_TRY(auto owner, open_host_lock(lock_name(*c, "owner")));
     if (!try_host_lock(owner)) continue;
     choice.core_ = *c;
+    choice.mark_.emplace(*c);
     choice.owner_ = std::move(owner);
     return choice;
   }
   choice.core_ = cores.back();
+  choice.mark_.emplace(choice.core_);
   return choice;
-}
-
-int core_beside(int core) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != 2) return -1;
-  for (int c = 0; c < CPU_SETSIZE; ++c)
-    if (c != core && CPU_ISSET(c, &allowed)) return c;
-  return -1;
 }
 
 void come_first(int pid) {
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid), first_nice);
+}
+
+watching_thread::watching_thread() : nice_before_(getpriority(PRIO_PROCESS, 0)) {
+  come_first(0);
+}
+
+watching_thread::~watching_thread() {
+  setpriority(PRIO_PROCESS, 0, nice_before_);
 }
 
 base::expected<core_lease> core_lease::take(int core, double seconds) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <sched.h>
 
 #include "base/file.hpp"
+#include "base/measuring_cores.hpp"
 #include "base/status.hpp"
 
 namespace quern::env {
@@ -18,8 +20,9 @@ base::expected<std::vector<int>> allowed_cores();
 base::status check_core(std::int64_t core);
 
 /// Ownership of a core among the evaluators of this host, by flock on files in the temporary
-/// folder. Two evaluators take different cores where there are enough; where there are not, they
-/// share one and measure in turns.
+/// folder. What this process starts beside a measurement keeps off it (base::measuring_core). Two
+/// evaluators take different cores where there are enough; where there are not, they share one and
+/// measure in turns.
 class core_choice {
  public:
   /// `core` >= 0: that one, if this process may run on it (see check_core). -1: the highest allowed
@@ -30,17 +33,28 @@ class core_choice {
  private:
   int core_ = 0;
   base::unique_fd owner_;
+  std::optional<base::measuring_core> mark_;
 };
-
-/// The one other core that this process may run on, where there are exactly two; -1 (any)
-/// otherwise. On two cores work beside a measurement would land on the measuring one half of the
-/// time; on more the scheduler finds an idle one.
-int core_beside(int core);
 
 /// Lets a process come before others on its core, where the host allows it (root); otherwise
 /// nothing happens. Where the kernel shares processors out by session (sched(7), autogroup), before
 /// the others of its session, which sandboxed children are in. For runners while they are timed.
 void come_first(int pid);
+
+/// The calling thread off the cores on which this process measures and, where the host allows it,
+/// before others, until destroyed: of who waits for answers of a process that is measured on a core
+/// of its own.
+class watching_thread {
+ public:
+  watching_thread();
+  watching_thread(const watching_thread&) = delete;
+  watching_thread& operator=(const watching_thread&) = delete;
+  ~watching_thread();
+
+ private:
+  base::off_measuring_cores beside_;
+  int nice_before_ = 0;
+};
 
 /// Exclusive use of a core and the calling thread pinned to it, until destroyed. The thread is
 /// pinned as well because it reads the clock: on a busy core it would be woken late, on the core of

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/measuring_cores.hpp"
 #include "env/runner/link.hpp"
 
 namespace quern::env {
@@ -72,6 +73,7 @@ base::expected<warm_process> warm_process::start(std::vector<std::string> argv,
   posix_spawn_file_actions_adddup2(&actions, ends.second.get(), runner::socket_fd);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
   pid_t pid = -1;
+  const base::off_measuring_cores beside;
   const int error = posix_spawn(&pid, argv.front().c_str(), &actions, nullptr,
                                 pointers_to(argv).data(), pointers_to(environment).data());
   posix_spawn_file_actions_destroy(&actions);

@@ -104,7 +104,7 @@ struct child_spec {
   /// and a spawner with `required` starts no such child without one.
   std::optional<gpu_access> gpu;
   child_limits limits;
-  int core = -1;     ///< the only core it may run on; -1: any
+  int core = -1;     ///< the only core it may run on; -1: any but those that measure here
   int life_as = -1;  ///< descriptor that reads end-of-file once this process is gone; -1: none
 };
 

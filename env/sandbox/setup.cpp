@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/measuring_cores.hpp"
 #include "env/sandbox/landlock.hpp"
 #include "env/sandbox/layout.hpp"
 #include "env/sandbox/mounts.hpp"
@@ -247,6 +248,7 @@ base::expected<setup_plan> make_setup_plan(const child_spec& spec, layer_set wan
   plan.want = want;
   plan.landlock_abi = landlock_abi;
   plan.core = spec.core;
+  if (spec.core < 0) plan.cores = base::cores_beside_measuring();
   plan.fixed_layout = spec.fixed_layout;
   plan.with_gpu = spec.gpu.has_value();
   plan.drop_uid = want.has(layer::foreign_uid);
@@ -297,6 +299,9 @@ bool put_on_layers(setup_plan& plan, setup_failure& failure) {
     CPU_SET(plan.core, &cores);
     if (sched_setaffinity(0, sizeof cores, &cores) != 0)
       return fail_at(failure, layer::rlimits, "pinning to a core");
+  } else if (plan.cores) {
+    // What is measured is less even where this fails, and nothing else is.
+    (void)sched_setaffinity(0, sizeof *plan.cores, &*plan.cores);
   }
   if (wants(layer::mountns)) {
     if (!enter_new_root(plan, failure)) return false;

@@ -2,11 +2,13 @@
 // because between fork and exec of a threaded process nothing may allocate or take a lock.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <linux/filter.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -57,8 +59,9 @@ struct setup_plan {
   bool fixed_layout = false;
   bool with_gpu = false;
   int core = -1;
-  int life_fd = -1;    ///< read end; end-of-file: the parent is gone already
-  int report_fd = -1;  ///< socket to the parent; closed by exec
+  std::optional<cpu_set_t> cores;  ///< where `core` names none
+  int life_fd = -1;                ///< read end; end-of-file: the parent is gone already
+  int report_fd = -1;              ///< socket to the parent; closed by exec
 
   // Filled in by put_on_layers.
   int work_fd = -1;

@@ -125,7 +125,7 @@ base::expected<torch_figures> build_by_torch(env::spawner& children,
 base::expected<std::vector<std::string>> exported_functions(env::spawner& children,
                                                             const std::filesystem::path& library) {
   env::child_spec spec =
-      env::tool_spec("/usr/bin/nm", {"-D", "--defined-only", library.string()}, true, -1);
+      env::tool_spec("/usr/bin/nm", {"-D", "--defined-only", library.string()}, true);
   spec.read_only.push_back(library.string());
   spec.out = env::child_stream::captured(most_symbols_bytes);
   QUERN_TRY(const auto ran, env::run_tool(children, spec));

@@ -34,7 +34,6 @@ base::expected<std::unique_ptr<cpp_evaluator>> cpp_evaluator::open(cpp_evaluator
     compiling.prelude_dir = base::user_cache_folder();
   }
   s->compiling = compiling;
-  s->compiling.core = core_beside(s->core.core());
   QUERN_TRY(s->cxx, cpp_compiler::create(*s->children, std::move(compiling)));
   s->device_class = cpu_device_class();
   s->environment = environment_fingerprint({base::to_hex(s->cxx->fingerprint()), base::build_id()});

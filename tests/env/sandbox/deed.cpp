@@ -161,6 +161,15 @@ int move_to_other_core() {
   return from(sched_setaffinity(0, sizeof set, &set) == 0);
 }
 
+int print_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return refused;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(static_cast<std::size_t>(core), &set)) std::printf("%d ", core);
+  return 0;
+}
+
 // How many processes /proc shows.
 int count_processes() {
   DIR* folder = opendir("/proc");
@@ -314,6 +323,7 @@ int main(int argc, char** argv) {
       {"io-uring", [] { return from(syscall(SYS_io_uring_setup, 1, nullptr) >= 0); }},
       {"clock", change_clock},
       {"core", move_to_other_core},
+      {"print-cores", print_cores},
       {"forget-parent", [] { return from(prctl(PR_SET_PDEATHSIG, 0) == 0); }},
       {"lock-bytes", [&] { return lock_bytes(argument); }},
       {"read", [&] { return from(open(argument, O_RDONLY) >= 0); }},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "base/measuring_cores.hpp"
+#include "env/judge/core_lock.hpp"
 #include "env/sandbox/launch.hpp"
 #include "env/sandbox/layout.hpp"
 #include "sandbox_fixture.hpp"
@@ -224,6 +227,26 @@ TEST_CASE("processes are bounded where they are allowed at all") {
     skip("number of processes: neither control groups nor a foreign uid");
   }
   CHECK(deeds_still_running().empty());
+}
+
+TEST_CASE("a child keeps off a core that measures, unless it is what is measured there") {
+  const auto all = env::allowed_cores().value();
+  if (all.size() < 2) return skip("there is one core");
+  auto children = make_spawner();
+  const auto cores_of = [&](int core) {
+    auto spec = deed("print-cores");
+    spec.core = core;
+    return run(*children, spec).out;
+  };
+  const std::string everywhere = fmt::format("{} ", fmt::join(all, " "));
+  CHECK(cores_of(-1) == everywhere);
+  {
+    const base::measuring_core measures(all.back());
+    const std::vector<int> others(all.begin(), all.end() - 1);
+    CHECK(cores_of(-1) == fmt::format("{} ", fmt::join(others, " ")));
+    CHECK(cores_of(all.back()) == fmt::format("{} ", all.back()));
+  }
+  CHECK(cores_of(-1) == everywhere);
 }
 
 TEST_CASE("the work folder is shared with the parent and outlives the child") {

@@ -63,7 +63,7 @@ struct cpp_compiler::state {
 };
 
 child_spec cpp_compiler::state::base_spec(std::vector<std::string> arguments) const {
-  child_spec spec = tool_spec(program, std::move(arguments), true, options.core);
+  child_spec spec = tool_spec(program, std::move(arguments), true);
   // A compiler of its own prefix brings its parts along.
   const fs::path prefix = program.parent_path().parent_path();
   if (prefix != "/usr" && prefix != "/" && prefix.has_relative_path())

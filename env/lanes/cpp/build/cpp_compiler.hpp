@@ -32,7 +32,6 @@ struct cpp_compiler_options {
   std::filesystem::path program = {};
   /// Oldest artefacts go first when the cache is larger.
   std::int64_t cache_bytes = std::int64_t{1} << 30;
-  int core = -1;  ///< the only core that compilers may run on; -1: any
 };
 
 /// The flags of lane `cpp` (docs/formats/task.md), part of the environment's fingerprint.

@@ -147,7 +147,7 @@ struct cuda_compiler::state {
 };
 
 child_spec cuda_compiler::state::nvrtc_spec() const {
-  child_spec spec = tool_spec(runner, {"nvrtc", toolkit.nvrtc.string()}, false, options.core);
+  child_spec spec = tool_spec(runner, {"nvrtc", toolkit.nvrtc.string()}, false);
   for (auto& file : toolkit.nvrtc_files())
     spec.read_only.push_back(std::move(file));
   spec.read_only.push_back(toolkit.include.string());
@@ -157,7 +157,7 @@ child_spec cuda_compiler::state::nvrtc_spec() const {
 }
 
 child_spec cuda_compiler::state::nvcc_spec(std::vector<std::string> arguments) const {
-  child_spec spec = tool_spec(toolkit.nvcc, std::move(arguments), true, options.core);
+  child_spec spec = tool_spec(toolkit.nvcc, std::move(arguments), true);
   spec.read_only.push_back(toolkit.root.string());
   spec.read_only.push_back(toolkit.library_folder().string());
   spec.limits.processes = 32;
@@ -184,8 +184,7 @@ base::status cuda_compiler::state::find_identity() {
   if (!toolkit.nvcc.empty()) {
     QUERN_TRY(host_compiler, find_compiler());
     QUERN_TRY(const auto nvcc, ask_tool(children, nvcc_spec({"--version"})));
-    QUERN_TRY(const auto gcc,
-              ask_tool(children, tool_spec(host_compiler, {"--version"}, true, options.core)));
+    QUERN_TRY(const auto gcc, ask_tool(children, tool_spec(host_compiler, {"--version"}, true)));
     hash.add(nvcc).add(gcc);
     const std::size_t release = nvcc.find("release ");
     version += fmt::format("{}nvcc {}; {}", version.empty() ? "" : "; ",

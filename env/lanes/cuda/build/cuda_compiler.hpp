@@ -50,7 +50,6 @@ struct cuda_compiler_options {
   /// Empty: quern-runner beside the running program.
   std::filesystem::path runner_program = {};
   std::int64_t cache_bytes = std::int64_t{1} << 30;
-  int core = -1;  ///< the only core that compilers may run on; -1: any
 };
 
 /// The flags of a form for `architecture`, part of the environment's fingerprint.

@@ -89,7 +89,7 @@ struct extension_builder::state {
 
 child_spec extension_builder::state::spec_of(const std::string& script) const {
   std::error_code error;
-  child_spec spec = tool_spec(fs::canonical("/bin/sh", error), {"-c", script}, true, options.core);
+  child_spec spec = tool_spec(fs::canonical("/bin/sh", error), {"-c", script}, true);
   for (const auto& folder : tools.torch.include_folders())
     spec.read_only.push_back(folder);
   spec.read_only.push_back(tools.torch.library_folder().string());

@@ -31,7 +31,6 @@ struct extension_options {
   std::size_t shown_characters = 4000;  ///< of the compilers' text
   bool full_route = true;  ///< false: what fails by the slim route is an error without a text
   extension_limits limits = {};
-  int core = -1;  ///< the only core that compilers may run on; -1: any
 };
 
 /// A shared object named by its key, with PyInit_NAME of the request's name: Python loads it from a

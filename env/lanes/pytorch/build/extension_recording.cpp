@@ -15,7 +15,7 @@ constexpr std::int64_t python_memory_bytes = std::int64_t{24} << 30;
 }  // namespace
 
 child_spec python_spec(const python_torch& python, std::vector<std::string> arguments) {
-  child_spec spec = tool_spec(python.program, std::move(arguments), false, -1);
+  child_spec spec = tool_spec(python.program, std::move(arguments), false);
   spec.read_only.insert(spec.read_only.end(), python.read_only.begin(), python.read_only.end());
   for (const char* path : {"/proc/cpuinfo", "/dev/urandom"})
     spec.read_only.emplace_back(path);

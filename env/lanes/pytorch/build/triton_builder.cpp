@@ -94,7 +94,7 @@ base::status triton_builder::state::find_tools() {
 }
 
 base::status triton_builder::state::find_identity() {
-  QUERN_TRY(const auto version, ask_tool(children, tool_spec(cxx, {"--version"}, true, -1)));
+  QUERN_TRY(const auto version, ask_tool(children, tool_spec(cxx, {"--version"}, true)));
   QUERN_TRY(const auto init, base::read_file(triton / "__init__.py"));
   QUERN_TRY(const auto script, base::read_file(fs::path(scripts) / "triton_compiler.py"));
   std::error_code error;
@@ -109,7 +109,7 @@ base::status triton_builder::state::find_identity() {
 
 child_spec triton_builder::state::launcher_spec(std::vector<std::string> arguments) const {
   std::error_code error;
-  child_spec spec = tool_spec(fs::canonical("/bin/sh", error), std::move(arguments), true, -1);
+  child_spec spec = tool_spec(fs::canonical("/bin/sh", error), std::move(arguments), true);
   spec.read_only.push_back(torch.headers.string());
   spec.read_only.push_back((triton / "backends/nvidia/include").string());
   limit_tool(spec, options.limits);

@@ -8,6 +8,7 @@
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
+#include "env/judge/core_lock.hpp"
 
 namespace quern::env {
 namespace {
@@ -48,6 +49,11 @@ device_module_calls::device_module_calls(device_module_task& of, device_context&
     context_.set(flush_.address(), flush_bytes_, 0);
   }
   slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots).set_guards(context_);
+}
+
+void device_module_calls::come_first() {
+  env::come_first(reference_->child().pid());
+  env::come_first(candidate_.child().pid());
 }
 
 std::vector<module_case> device_module_calls::fresh(std::size_t calls) {

@@ -44,6 +44,8 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
+  /// Lets both processes come before others on their core.
+  void come_first();
   /// Contents that no call had before, of the nominal distribution, for `calls` calls.
   std::vector<module_case> fresh(std::size_t calls);
   /// Makes them. A finding is the task's or the host's.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "env/gpu/check_layer.hpp"
+#include "env/judge/core_lock.hpp"
 #include "env/judge/timing_session.hpp"
 #include "env/lanes/pytorch/gpu/module_window_times.hpp"
 #include "env/measure/round_schedule.hpp"
@@ -227,6 +228,9 @@ module_timing_result module_sides::measure() {
   const base::steady_clock clock;
   // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
   const device_quiet::hold quiet(*r_.quiet);
+  // Compilers of other candidates are at work on this host.
+  const watching_thread watching;
+  r_.calls->come_first();
   timing_session session(*this, r_.protocol, r_.budget_s, order_, clock);
   result_.outcome = session.run();
   result_.seconds = session.seconds();

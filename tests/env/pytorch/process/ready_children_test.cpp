@@ -202,6 +202,24 @@ TEST_CASE("a taken child has the limits that it was asked for") {
   }
 }
 
+TEST_CASE("a warm Python keeps off a core that measures, and its child may be put there") {
+  const auto cores = allowed_cores().value();
+  if (cores.size() < 2) return test::skip("there is one core");
+  const base::measuring_core measures(cores.back());
+  auto zygote = warm_python();
+  if (!zygote) return;
+  for (const int core : {-1, cores.back()}) {
+    python_start how;
+    how.core = core;
+    const python_child child = forked(*zygote, how);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    REQUIRE(sched_getaffinity(child.pid(), sizeof set, &set) == 0);
+    CHECK(CPU_COUNT(&set) == (core < 0 ? static_cast<int>(cores.size()) - 1 : 1));
+    CHECK((CPU_ISSET(cores.back(), &set) != 0) == (core >= 0));
+  }
+}
+
 TEST_CASE("a taken child is locked in as one that was forked on demand") {
   auto zygote = warm_python();
   if (!zygote) return;
