@@ -151,6 +151,8 @@ worker() {
   local share index at
   share=$(share_of "$1")
   if [ "$1" = 0 ]; then
+    # However it ends, the second one goes on.
+    trap ': >"$work/second_is_free"' EXIT
     for index in "${pairs[@]}"; do run_step "$index" "${gpus[0]}" "$share,$(share_of 1)"; done
     : >"$work/second_is_free"
     for index in "${firsts[@]}"; do run_step "$index" "${gpus[0]}" "$share"; done
@@ -279,11 +281,10 @@ for test in "$build"/bin/gpu_*_test; do
   name=$(basename "$test")
   how=step on=()
   case "$name" in
-    # Uses several devices, whole.
-    gpu_host_test) how=alone ;;
-    gpu_ranks_test) how=$([ ${#gpus[@]} -gt 1 ] && echo on_two || echo on_first) ;;
+    # These use all devices of the host, up to four of them.
+    gpu_host_test|gpu_ranks_test) how=alone ;;
     gpu_generator_test|gpu_policy_kernels_test|gpu_training_test) on=(env CUDA_VISIBLE_DEVICES=@GPU@) ;;
-    gpu_commands_test|gpu_controls_test|gpu_grammar_test|gpu_modules_test|gpu_oracle_test|gpu_protocols_test)
+    gpu_commands_test|gpu_context_test|gpu_controls_test|gpu_grammar_test|gpu_modules_test|gpu_oracle_test|gpu_protocols_test|gpu_reference_test)
       on=(env QUERN_TEST_GPU=@GPU@) ;;
     *) how=on_first ;;
   esac

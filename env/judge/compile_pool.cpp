@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/measuring_cores.hpp"
+
 namespace quern::env {
 
 compile_pool::compile_pool(candidate_judge& with, int threads) : judge_(with) {
@@ -38,6 +40,7 @@ void compile_pool::work() {
       next = std::move(waiting_.front());
       waiting_.pop_front();
     }
+    const base::off_measuring_cores beside;
     judge_.compile_ahead(next);
   }
 }

@@ -83,12 +83,13 @@ void come_first(int pid) {
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid), first_nice);
 }
 
-watching_thread::watching_thread() : nice_before_(getpriority(PRIO_PROCESS, 0)) {
-  come_first(0);
+coming_first::coming_first(int pid)
+    : pid_(pid), nice_before_(getpriority(PRIO_PROCESS, static_cast<id_t>(pid))) {
+  come_first(pid);
 }
 
-watching_thread::~watching_thread() {
-  setpriority(PRIO_PROCESS, 0, nice_before_);
+coming_first::~coming_first() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), nice_before_);
 }
 
 base::expected<core_lease> core_lease::take(int core, double seconds) {
@@ -105,19 +106,21 @@ base::expected<core_lease> core_lease::take(int core, double seconds) {
   lease.pinned_ = sched_setaffinity(0, sizeof only, &only) == 0;
   lease.nice_before_ = getpriority(PRIO_PROCESS, 0);
   come_first(0);
+  lease.taken_ = true;
   return lease;
 }
 
 core_lease::core_lease(core_lease&& other) noexcept
     : busy_(std::move(other.busy_)),
       before_(other.before_),
-      pinned_(std::exchange(other.pinned_, false)),
+      taken_(std::exchange(other.taken_, false)),
+      pinned_(other.pinned_),
       nice_before_(other.nice_before_) {}
 
 core_lease::~core_lease() {
   give_back_host_lock(busy_);
-  if (!pinned_) return;
-  sched_setaffinity(0, sizeof before_, &before_);
+  if (!taken_) return;
+  if (pinned_) sched_setaffinity(0, sizeof before_, &before_);
   setpriority(PRIO_PROCESS, 0, nice_before_);
 }
 

@@ -41,19 +41,24 @@ class core_choice {
 /// the others of its session, which sandboxed children are in. For runners while they are timed.
 void come_first(int pid);
 
-/// The calling thread off the cores on which this process measures and, where the host allows it,
-/// before others, until destroyed: of who waits for answers of a process that is measured on a core
-/// of its own.
-class watching_thread {
+/// come_first() until destroyed, if the process is there as long.
+class coming_first {
  public:
-  watching_thread();
-  watching_thread(const watching_thread&) = delete;
-  watching_thread& operator=(const watching_thread&) = delete;
-  ~watching_thread();
+  /// 0: the calling thread, which also destroys it.
+  explicit coming_first(int pid);
+  coming_first(const coming_first&) = delete;
+  coming_first& operator=(const coming_first&) = delete;
+  ~coming_first();
 
  private:
+  int pid_, nice_before_;
+};
+
+/// Takes the calling thread off the cores on which this process measures, and lets it come before
+/// others, until destroyed. For a thread that waits for answers of a process that is measured.
+class watching_thread {
   base::off_measuring_cores beside_;
-  int nice_before_ = 0;
+  coming_first first_{0};
 };
 
 /// Exclusive use of a core and the calling thread pinned to it, until destroyed. The thread is
@@ -72,7 +77,7 @@ class core_lease {
   core_lease() = default;
   base::unique_fd busy_;
   cpu_set_t before_{};
-  bool pinned_ = false;
+  bool taken_ = false, pinned_ = false;
   int nice_before_ = 0;
 };
 

@@ -47,17 +47,32 @@ check gpu_passes,gpu_skips 1 '1 passed, 0 failed, 0 skipped' 1/2
 grep -qF 'not counted: part 2' "$folder/said" || fail "a part of another build is not told"
 check gpu_passes 2 'gpu_parts: --part: '"'3/2' is not K/N with K from 1 to N: say 1/3, 2/3 and 3/3" 3/2
 
-# What uses two GPUs has nothing beside it; others are told which is theirs.
-if [ "$(nproc)" -gt 1 ]; then
-  for name in gpu_ranks_test gpu_controls_test gpu_oracle_test; do
-    program $name 0 "program\ta" 'passed\tb' end
-    sed -i "1a echo \"$name of \${QUERN_TEST_GPU:-all}\" >>$folder/order; sleep 0.3; echo \"$name ends\" >>$folder/order" "$folder/bin/$name"
-  done
+# The longest first, and each is told which GPU is its own. What uses two GPUs has nothing beside it on these, and others go on.
+slow() {  # slow NAME SECONDS
+  program $1 0 'program\ta' 'passed\tb' end
+  sed -i "1a echo \"$1 of \${QUERN_TEST_GPU:-all}\" >>$folder/order; sleep $2; echo \"$1 ends\" >>$folder/order" "$folder/bin/$1"
+}
+in_order() {  # in_order GPUS ONLY
   rm -f "$folder/order"
-  "$root/tools/gpu_check.sh" --build "$folder" --logs "$folder/logs" --gpus 0,1 --only gpu_ranks,gpu_controls,gpu_oracle \
-    >"$folder/said" 2>&1 || fail "three that pass on two GPUs do not"
-  [ "$(head -2 "$folder/order")" = $'gpu_ranks_test of all\ngpu_ranks_test ends' ] || fail "$(cat "$folder/order"): not alone"
+  "$root/tools/gpu_check.sh" --build "$folder" --logs "$folder/logs" --gpus "$1" --only "$2" >"$folder/said" 2>&1 ||
+    fail "$2 on GPUs $1 does not pass"
+}
+slow gpu_commands_test 0.1
+slow gpu_controls_test 0.1
+in_order 0 gpu_commands,gpu_controls
+[ "$(head -1 "$folder/order")" = 'gpu_controls_test of 0' ] || fail "$(cat "$folder/order"): not the longest first"
+if [ "$(nproc)" -gt 1 ]; then
+  slow test_ranks_e2e 0.5
+  slow gpu_controls_test 2
+  slow gpu_commands_test 2
+  in_order 0,1 'kills of ranks,gpu_controls,gpu_commands'
+  [ "$(head -2 "$folder/order")" = $'test_ranks_e2e of all\ntest_ranks_e2e ends' ] || fail "$(cat "$folder/order"): not alone"
   [ "$(grep -o ' of [01]$' "$folder/order" | sort)" = $' of 0\n of 1' ] || fail "$(cat "$folder/order"): not one a GPU"
+fi
+if [ "$(nproc)" -gt 2 ]; then
+  slow test_ranks_e2e 3
+  in_order 0,1,2 'kills of ranks,gpu_controls'
+  [ "$(tail -1 "$folder/order")" = 'test_ranks_e2e ends' ] || fail "$(cat "$folder/order"): the third GPU waits for the first two"
 fi
 
 # A case that is asked for by a name which no case has (any more) is not run.

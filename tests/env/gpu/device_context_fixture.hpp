@@ -17,7 +17,7 @@ namespace quern::test {
 inline env::device_context* the_context() {
   static std::string problem;
   static const auto context = [] {
-    auto opened = env::device_context::open(0);
+    auto opened = env::device_context::open(the_gpu());
     if (!opened) problem = opened.error().message;
     return opened ? std::move(*opened) : nullptr;
   }();

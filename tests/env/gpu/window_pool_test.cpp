@@ -43,11 +43,11 @@ TEST_CASE("memory of the stream's pool stays with a runner's process between win
   REQUIRE_MESSAGE(missing == nullptr, (missing != nullptr ? missing : ""));
   std::array<char, 400> problem{};
   quern_window* window = nullptr;
-  REQUIRE_MESSAGE(
-      library.open(0, 1, &window, problem.data(), static_cast<std::int32_t>(problem.size())) == 0,
-      problem.data());
+  REQUIRE_MESSAGE(library.open(the_gpu(), 1, &window, problem.data(),
+                               static_cast<std::int32_t>(problem.size())) == 0,
+                  problem.data());
   void* pool = nullptr;
-  REQUIRE(driver.pool(&pool, 0) == 0);
+  REQUIRE(driver.pool(&pool, the_gpu()) == 0);
   const auto reserved = [&] {
     unsigned long long bytes = 0;
     CHECK(driver.attribute(pool, reserved_now, &bytes) == 0);

@@ -29,6 +29,7 @@ class cloned_child {
   }
   cloned_child(const cloned_child&) = delete;
   cloned_child& operator=(const cloned_child&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,14 @@
 using namespace quern;
 
 namespace {
+
+std::vector<int> cores_of_this_thread() {
+  return env::allowed_cores().value();
+}
+
+int nice_of(int pid) {
+  return getpriority(PRIO_PROCESS, static_cast<id_t>(pid));
+}
 
 /// The same file, whatever name it was opened by.
 bool are_one(const base::unique_fd& left, const base::unique_fd& right) {
@@ -56,6 +65,44 @@ TEST_CASE("a core's lease that is over is over, whoever is being cloned meanwhil
   const test::cloned_child child;
   mine.reset();
   CHECK(env::core_lease::take(core, patience_s).has_value());
+}
+
+TEST_CASE("who watches a core that was chosen keeps off it and comes first, until it is over") {
+  const auto all = cores_of_this_thread();
+  if (all.size() < 2) return test::skip("there is one core");
+  const int before = nice_of(0), first = geteuid() == 0 ? -15 : before;
+  {
+    auto chosen = std::make_optional(env::core_choice::choose(all.back()).value());
+    const env::core_choice moved = std::move(*chosen);
+    chosen.reset();
+    {
+      const env::watching_thread watching;
+      const std::vector<int> others(all.begin(), all.end() - 1);
+      CHECK(cores_of_this_thread() == others);
+      CHECK(nice_of(0) == first);
+    }
+    CHECK(cores_of_this_thread() == all);
+    CHECK(nice_of(0) == before);
+    CHECK(base::cores_beside_measuring().has_value());
+  }
+  CHECK_FALSE(base::cores_beside_measuring());
+  {
+    const auto lease = env::core_lease::take(all.back(), 30).value();
+    CHECK(cores_of_this_thread() == std::vector<int>{all.back()});
+    CHECK(nice_of(0) == first);
+  }
+  CHECK(cores_of_this_thread() == all);
+  CHECK(nice_of(0) == before);
+}
+
+TEST_CASE("a process comes first as long as it is wanted") {
+  const test::cloned_child child;
+  const int before = nice_of(child.pid());
+  {
+    const env::coming_first first(child.pid());
+    CHECK(nice_of(child.pid()) == (geteuid() == 0 ? -15 : before));
+  }
+  CHECK(nice_of(child.pid()) == before);
 }
 
 TEST_CASE("of many things those asked for last are kept") {

@@ -99,7 +99,7 @@ std::size_t count_wrong(const reference_case& what, dtype type, const tensor_byt
 }
 
 std::unique_ptr<reference_bench> reference_bench::open(std::string& problem) {
-  auto context = device_context::open(0);
+  auto context = device_context::open(the_gpu());
   if (!context) {
     problem = context.error().message;
     return nullptr;

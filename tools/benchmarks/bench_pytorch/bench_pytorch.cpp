@@ -125,6 +125,8 @@ int bench_pytorch(int argc, char** argv) {
     wrong = "--beside-only is for --kernelbench-beside N: say how many";
   if (wrong.empty() && !o.windows.empty() && o.evaluators > 1)
     wrong = "--windows is for one evaluator: windows of several would be mixed";
+  if (wrong.empty() && !o.windows.empty() && o.what != "honest" && o.what != "rate")
+    wrong = "--windows is for honest and rate, not for " + o.what;
   if (!wrong.empty()) {
     std::fprintf(stderr, "bench_pytorch: %s\n", wrong.c_str());
     return 2;

@@ -71,7 +71,11 @@ base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
   opening.on_gpu = true;
   env::pytorch_device_options of_device(std::move(opening));
   if (o.window_us > 0) of_device.window_ns = 1e3 * o.window_us;
-  if (!o.windows.empty())
+  if (!o.windows.empty()) {
+    if (!std::ofstream(o.windows))
+      return base::fail(base::errc::io,
+                        "--windows: {} cannot be written: name a file in a folder that exists",
+                        o.windows);
     of_device.after_window = [file = o.windows](bool candidate, bool of_calls,
                                                 const env::device_window& took) {
       append_line(file, {{"side", candidate ? "candidate" : "reference"},
@@ -80,6 +84,7 @@ base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
                          {"tail_ns", std::llround(took.tail_ns)},
                          {"ns", took.calls}});
     };
+  }
   QUERN_TRY(auto judge, env::pytorch_device_evaluator::open(std::move(of_device)));
   return judge;
 }

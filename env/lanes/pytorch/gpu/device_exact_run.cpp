@@ -99,6 +99,8 @@ base::expected<base::json> device_exact_run::ask() {
   QUERN_TRY(const auto candidate, both.put("candidate.py", request_.source));
   // As for every time that is taken here.
   const device_quiet::hold quiet(state_.manager->quiet());
+  const watching_thread watching;
+  const coming_first both_first(both.child().pid());
   const auto told = both.child().kernelbench_exact(
       exact_question(terms_, precision_, reference, candidate), device_limits(terms_.limit_s));
   if (!told) {

@@ -8,7 +8,6 @@
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
-#include "env/judge/core_lock.hpp"
 
 namespace quern::env {
 namespace {
@@ -51,9 +50,8 @@ device_module_calls::device_module_calls(device_module_task& of, device_context&
   slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots).set_guards(context_);
 }
 
-void device_module_calls::come_first() {
-  env::come_first(reference_->child().pid());
-  env::come_first(candidate_.child().pid());
+std::array<int, 2> device_module_calls::processes() const {
+  return {reference_->child().pid(), candidate_.child().pid()};
 }
 
 std::vector<module_case> device_module_calls::fresh(std::size_t calls) {

@@ -1,6 +1,7 @@
 // Calls of a candidate and of its reference on the same contents, and whether they agree.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -44,8 +45,8 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
-  /// Lets both processes come before others on their core.
-  void come_first();
+  /// The processes of the reference and of the candidate.
+  [[nodiscard]] std::array<int, 2> processes() const;
   /// Contents that no call had before, of the nominal distribution, for `calls` calls.
   std::vector<module_case> fresh(std::size_t calls);
   /// Makes them. A finding is the task's or the host's.

@@ -216,15 +216,18 @@ base::expected<double> time_of_a_call(device_module_task& of, device_context& co
   return std::max(least_ns, median_of(calls) - median_of(deliveries));
 }
 
-/// A window lasts so long, in calls of the reference, that what stands around it says little: the
-/// device changes between the contexts of the evaluator and of a process in some 150 us, unevenly.
-int slots_of(const device_module_task& of, const quern_context_facts& device, double window_ns) {
+/// `asked_ns`: what a window lasts; 0: as in a run.
+int slots_of(const device_module_task& of, const quern_context_facts& device, double asked_ns) {
+  // So long, in calls of the reference, that what stands around it says little: the device changes
+  // between the contexts of the evaluator and of a process in some 150 us, unevenly.
+  constexpr double window_of_runs_ns = 1e6;
+  const double window_ns = asked_ns > 0 ? asked_ns : window_of_runs_ns;
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
                       static_cast<double>(of.places.slot_bytes());
   // At least two, where there is room: inputs of a window lie at two addresses, and who reads the
   // first for ever errs.
   const double wanted = std::max(2.0, std::ceil(window_ns / of.baseline_ns));
-  const double most = most_slots * std::max(1.0, window_ns / module_terms::window_of_runs_ns);
+  const double most = most_slots * std::max(1.0, window_ns / window_of_runs_ns);
   return static_cast<int>(std::clamp(std::min(wanted, room), 1.0, most));
 }
 

@@ -84,15 +84,13 @@ base::status lend_again(device_module_task& of, module_memory& memory);
 
 /// What an evaluator makes its tasks with.
 struct module_terms {
-  static constexpr double window_of_runs_ns = 1e6;
-
   std::uint64_t input_seed = 0;  ///< secret
   int core = -1;                 ///< on which models are called
   bool draws_on_core = false;    ///< as module_making has it
   /// The task's, of tensors without memory, where that is known: whether it fits on the device.
   std::optional<module_sheet> ahead;
-  /// What a window of the reference lasts, where it has so many calls.
-  double window_ns = window_of_runs_ns;
+  /// What a window of the reference lasts, where it has so many calls; 0: as in a run.
+  double window_ns = 0;
   step_seconds& steps;  ///< where the seconds of a preparation go
 };
 

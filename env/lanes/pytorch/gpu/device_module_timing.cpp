@@ -230,7 +230,8 @@ module_timing_result module_sides::measure() {
   const device_quiet::hold quiet(*r_.quiet);
   // Compilers of other candidates are at work on this host.
   const watching_thread watching;
-  r_.calls->come_first();
+  const auto [reference_pid, candidate_pid] = r_.calls->processes();
+  const coming_first reference_first(reference_pid), candidate_first(candidate_pid);
   timing_session session(*this, r_.protocol, r_.budget_s, order_, clock);
   result_.outcome = session.run();
   result_.seconds = session.seconds();

@@ -5,8 +5,11 @@
 #include <numeric>
 
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/measuring_cores.hpp"
 #include "env/device/fake_nvml.hpp"
 #include "env/lanes/pytorch/gpu/device_module_checker.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
@@ -42,13 +45,21 @@ TEST_CASE("who asks hears of each window, of calls and of deliveries, on either 
   if (with == nullptr) return;
   std::map<std::pair<bool, bool>, int> heard;
   std::size_t calls = 0;
-  bool in_order = true;
+  bool adds_up = true, comes_first = true;
+  const base::measuring_core measures(with->core.core());
+  const bool has_others = base::cores_beside_measuring().has_value();
   with->options.after_window = [&](bool candidate, bool of_calls, const device_window& took) {
     ++heard[{candidate, of_calls}];
     calls = took.calls.size();
     const auto each =
         static_cast<double>(std::reduce(took.calls.begin(), took.calls.end(), std::int64_t{0}));
-    in_order = in_order && took.begun_ns > 0 && each > 0 && each <= took.answer_ns;
+    adds_up = adds_up && took.begun_ns > 0 && each > 0 && each <= took.answer_ns;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    REQUIRE(::sched_getaffinity(0, sizeof cores, &cores) == 0);
+    const bool is_beside = !has_others || !CPU_ISSET(with->core.core(), &cores);
+    const bool is_first = ::geteuid() != 0 || ::getpriority(PRIO_PROCESS, 0) == -15;
+    comes_first = comes_first && is_beside && is_first;
   };
   const verdict v = judged_by_fake(candidate(honest), true);
   with->options.after_window = nullptr;
@@ -59,7 +70,8 @@ TEST_CASE("who asks hears of each window, of calls and of deliveries, on either 
   }
   CHECK(heard[{false, true}] == heard[{true, true}]);
   CHECK(calls >= 2);
-  CHECK(in_order);
+  CHECK(adds_up);
+  CHECK(comes_first);
 }
 
 TEST_CASE("a process that is waited for did not stand ready, and orders come by the batch") {
