@@ -1,4 +1,4 @@
-// The cores on which this process measures, and how everything else keeps off them.
+// The cores on which this process measures, and how its threads and children keep off them.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,9 @@ class measuring_core {
 /// None: it measures on no core, or there is no other.
 std::optional<cpu_set_t> cores_beside_measuring();
 
-/// Keeps the calling thread, and what it starts, off the cores on which this process measures,
-/// until destroyed; where there is no other core nothing happens. Of the thread that made it.
+/// Until destroyed, by the same thread, the calling thread and what it starts stay off the cores
+/// that measure when it is made. No effect if none does, if no other core is allowed, or if the
+/// kernel refuses.
 class off_measuring_cores {
  public:
   off_measuring_cores();

@@ -7,8 +7,8 @@
 #   tools/gpu_check.sh               set up, build, test, measure; more than half an hour on an H200 with 16 cores
 #   tools/gpu_check.sh --quick       the same steps with fewer trials
 #   tools/gpu_check.sh --quick --full A,B  but for steps whose name contains A or B
-#   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, cores shared out among them (default: 0), the
-#                                    longest first; what measures speed comes before, with nothing beside it
+#   tools/gpu_check.sh --gpus 0,1,2  steps side by side, one a GPU, those that take longest first; cores are shared
+#                                    out among them (default: 0). What needs the host alone comes before
 #   tools/gpu_check.sh --policy DIR  also kills the processes of a run in lane cuda; DIR: what
 #                                    quern export runs/cuda_demo/1-sft DIR wrote
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
@@ -96,7 +96,7 @@ names_one_of() {
 
 # step NAME LINES EXPECTED LIMIT COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command;
 # its last LINES lines here, all of them in the log; EXPECTED seconds on an H100 with 16 cores, by which parts are
-# made; LIMIT seconds at most. alone: on the first GPU, before all others. on_two: on the first two, which do nothing
+# made and the queue is sorted; LIMIT seconds at most. alone: on the first GPU, before all others. on_two: on the first two, which do nothing
 # else meanwhile. on_first: on the first, before others that could run anywhere.
 names=() lines=() expected=() limits=() commands=() firsts=() before=() pairs=() others=()
 queue() {

@@ -20,7 +20,8 @@ base::expected<std::vector<int>> allowed_cores();
 base::status check_core(std::int64_t core);
 
 /// Ownership of a core among the evaluators of this host, by flock on files in the temporary
-/// folder. What this process starts beside a measurement keeps off it (base::measuring_core). Two
+/// folder. While a choice lives, children that are started without a core, warm Pythons and threads
+/// with base::off_measuring_cores keep off its core in this process. Two
 /// evaluators take different cores where there are enough; where there are not, they share one and
 /// measure in turns.
 class core_choice {
@@ -54,8 +55,10 @@ class coming_first {
   int pid_, nice_before_;
 };
 
-/// Takes the calling thread off the cores on which this process measures, and lets it come before
-/// others, until destroyed. For a thread that waits for answers of a process that is measured.
+/// Takes the calling thread off the cores on which this process measures, and calls come_first()
+/// for it, until destroyed, by the same thread. For one that looks for answers again and again
+/// (question_limits::awake_s): on the measured core it would take the module's time. One that
+/// sleeps until the answer takes a core_lease.
 class watching_thread {
   base::off_measuring_cores beside_;
   coming_first first_{0};

@@ -93,8 +93,8 @@ int bench_pytorch(int argc, char** argv) {
       ->needs(gpu);
   app.add_option(
          "--window-us", o.window_us,
-         "what a window of the reference lasts, in at most 32 calls a millisecond; default: as "
-         "in a run")
+         "what a window of the reference lasts (default: 1000, as in a run), in at least two calls "
+         "and at most 32 a millisecond; times are not comparable with a run's")
       ->needs(gpu)
       ->check(CLI::Range(100.0, 100000.0));
   app.add_option("--limit-s", o.limit_s,
