@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/recently_used.hpp"
+#include "support/may_come_first.hpp"
 #include "support/test.hpp"
 #include "tests/env/judge/cloned_child.hpp"
 
@@ -70,7 +71,7 @@ TEST_CASE("a core's lease that is over is over, whoever is being cloned meanwhil
 TEST_CASE("who watches a core that was chosen keeps off it and comes first, until it is over") {
   const auto all = cores_of_this_thread();
   if (all.size() < 2) return test::skip("there is one core");
-  const int before = nice_of(0), first = geteuid() == 0 ? -15 : before;
+  const int before = nice_of(0), first = test::may_come_first() ? -15 : before;
   {
     auto chosen = std::make_optional(env::core_choice::choose(all.back()).value());
     const env::core_choice moved = std::move(*chosen);
@@ -100,7 +101,7 @@ TEST_CASE("a process comes first as long as it is wanted") {
   const int before = nice_of(child.pid());
   {
     const env::coming_first first(child.pid());
-    CHECK(nice_of(child.pid()) == (geteuid() == 0 ? -15 : before));
+    CHECK(nice_of(child.pid()) == (test::may_come_first() ? -15 : before));
   }
   CHECK(nice_of(child.pid()) == before);
 }

@@ -12,6 +12,7 @@
 #include "base/measuring_cores.hpp"
 #include "env/device/fake_nvml.hpp"
 #include "env/lanes/pytorch/gpu/device_module_checker.hpp"
+#include "support/may_come_first.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
 #include "tests/env/pytorch/gpu/fake_fixture.hpp"
 #include "tools/benchmarks/bench_pytorch/module_files.hpp"
@@ -47,6 +48,7 @@ TEST_CASE("who asks hears of each window, of calls and of deliveries, on either 
   std::size_t calls = 0;
   bool adds_up = true, comes_first = true;
   const base::measuring_core measures(with->core.core());
+  const bool may = may_come_first();
   const bool has_others = base::cores_beside_measuring().has_value();
   with->options.after_window = [&](bool candidate, bool of_calls, const device_window& took) {
     ++heard[{candidate, of_calls}];
@@ -58,7 +60,7 @@ TEST_CASE("who asks hears of each window, of calls and of deliveries, on either 
     CPU_ZERO(&cores);
     REQUIRE(::sched_getaffinity(0, sizeof cores, &cores) == 0);
     const bool is_beside = !has_others || !CPU_ISSET(with->core.core(), &cores);
-    const bool is_first = ::geteuid() != 0 || ::getpriority(PRIO_PROCESS, 0) == -15;
+    const bool is_first = !may || ::getpriority(PRIO_PROCESS, 0) == -15;
     comes_first = comes_first && is_beside && is_first;
   };
   const verdict v = judged_by_fake(candidate(honest), true);
