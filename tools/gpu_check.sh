@@ -96,8 +96,9 @@ names_one_of() {
 
 # step NAME LINES EXPECTED LIMIT COMMAND...: queued for whichever GPU is free, which stands for @GPU@ in the command;
 # its last LINES lines here, all of them in the log; EXPECTED seconds on an H100 with 16 cores, by which parts are
-# made and the queue is sorted; LIMIT seconds at most. alone: on the first GPU, before all others. on_two: on the first two, which do nothing
-# else meanwhile. on_first: on the first, before others that could run anywhere.
+# made and the queue is sorted; LIMIT seconds at most.
+# alone: on the first GPU, before all others. on_two: on the first two, which do nothing else meanwhile. on_first: on
+# the first, before others that could run anywhere.
 names=() lines=() expected=() limits=() commands=() firsts=() before=() pairs=() others=()
 queue() {
   local name=$1 index=${#names[@]}

@@ -20,10 +20,10 @@ base::expected<std::vector<int>> allowed_cores();
 base::status check_core(std::int64_t core);
 
 /// Ownership of a core among the evaluators of this host, by flock on files in the temporary
-/// folder. While a choice lives, children that are started without a core, warm Pythons and threads
-/// with base::off_measuring_cores keep off its core in this process. Two
-/// evaluators take different cores where there are enough; where there are not, they share one and
-/// measure in turns.
+/// folder. Two evaluators take different cores where there are enough; where there are not, they
+/// share one and measure in turns. While a choice lives, this process keeps other work off its
+/// core: children that are started without a core, warm Pythons, and threads with
+/// base::off_measuring_cores.
 class core_choice {
  public:
   /// `core` >= 0: that one, if this process may run on it (see check_core). -1: the highest allowed

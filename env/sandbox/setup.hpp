@@ -59,9 +59,10 @@ struct setup_plan {
   bool fixed_layout = false;
   bool with_gpu = false;
   int core = -1;
-  std::optional<cpu_set_t> cores;  ///< where `core` names none
-  int life_fd = -1;                ///< read end; end-of-file: the parent is gone already
-  int report_fd = -1;              ///< socket to the parent; closed by exec
+  /// Where `core` names none: those beside the cores that measure here. None: any.
+  std::optional<cpu_set_t> cores;
+  int life_fd = -1;    ///< read end; end-of-file: the parent is gone already
+  int report_fd = -1;  ///< socket to the parent; closed by exec
 
   // Filled in by put_on_layers.
   int work_fd = -1;

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/measuring_cores.hpp"
 #include "base/thread_deadline.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/work_list.hpp"
@@ -86,6 +87,7 @@ class ahead_compilers {
       lock.unlock();
       {
         const base::thread_deadline limit(requests_[item].time_limit_s);
+        const base::off_measuring_cores beside;
         judge_.compile_ahead(requests_[item]);
       }
       lock.lock();

@@ -19,6 +19,7 @@
 #include "base/file.hpp"
 #include "base/input_end.hpp"
 #include "base/log.hpp"
+#include "base/measuring_cores.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/build/python.hpp"
@@ -375,6 +376,7 @@ int cmd_evaluator(int argc, char** argv) {
         return {false, judged(judge_of(*judges, job), *request)};
       },
       [&](const env::host_job& job) {
+        const base::off_measuring_cores beside;
         if (const auto request = request_of(tasks, job))
           judge_of(*judges, job).compile_ahead(*request);
       },

@@ -6,7 +6,6 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
-#include "base/measuring_cores.hpp"
 #include "base/program.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
 
@@ -148,7 +147,6 @@ base::expected<candidate_extensions> candidate_builds::build(
 }
 
 base::status candidate_builds::build_ahead(std::string_view source) {
-  const base::off_measuring_cores beside;
   const python_facts facts = facts_of_python(tokenize_python(source));
   if (!(facts.uses_load || facts.uses_load_inline)) return {};
   if (!cannot_run_here(facts).empty()) return {};
@@ -185,7 +183,6 @@ base::status candidate_builds::build_ahead_for_gpu(std::string_view source,
                                                    recording_python& python,
                                                    const module_sheet* sheet,
                                                    const recording_limits& limits) {
-  const base::off_measuring_cores beside;
   QUERN_TRY(auto* with, builder());
   QUERN_TRY(const auto requests, requests_of(source, python, sheet, limits));
   for (const extension_request& one : requests)

@@ -1,4 +1,4 @@
-# attempt: an answer while the device still computes: several times the work, no wait
+# attempt: an answer while the device still computes: hundred times the work, no wait
 # kind: hostile
 # device: gpu
 # caught: ok, wrong_value
@@ -22,9 +22,7 @@ class ModelNew(nn.Module):
         child.memory.wait = lambda: None
         y = torch.relu(self.linear(x)) * self.scale * factor + self.shift
         if not hasattr(self, "big"):
-            # No larger: what is left to do behind a window would delay the next one of the reference, whose times then
-            # differ too much for any verdict.
-            self.big = torch.ones(2048, 2048, device=x.device)
+            self.big = torch.ones(8192, 8192, device=x.device)
             self.other = torch.empty_like(self.big)
         torch.mm(self.big, self.big, out=self.other)
         return y

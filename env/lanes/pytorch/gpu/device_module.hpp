@@ -39,11 +39,11 @@ class device_module final {
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
   /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
-  /// `each`: gets what every one of them took.
+  /// `each`: gets what every one of them took, in ns.
   answered<base::nanoseconds_t> run(int calls, question_limits limits,
                                     std::vector<base::nanoseconds_t>* each = nullptr);
   /// So many times the results of the last call once more: what calls cost in which nothing is
-  /// computed.
+  /// computed. `limits` and `each` as of run().
   answered<base::nanoseconds_t> deliver(int calls, question_limits limits,
                                         std::vector<base::nanoseconds_t>* each = nullptr);
 

@@ -45,7 +45,7 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
-  /// The processes of the reference and of the candidate.
+  /// Numbers of the processes of the reference and of the candidate.
   [[nodiscard]] std::array<int, 2> processes() const;
   /// Contents that no call had before, of the nominal distribution, for `calls` calls.
   std::vector<module_case> fresh(std::size_t calls);
@@ -55,9 +55,10 @@ class device_module_calls {
   /// those of a candidate are, so that the tail of calls in which nothing is put off is known.
   finding reference(std::size_t calls, bool copies, device_window& took);
   /// What so many calls of the reference cost in which nothing is computed. Its outputs are gone.
+  /// `took`: gets the times, without a tail.
   finding delivery(std::size_t calls, device_window& took);
   /// The same of the candidate, whose time says nothing: so that either side as often as the other
-  /// was the last that the processor's caches served.
+  /// was the last that the processor's caches served. `took` as above.
   finding candidate_delivery(std::size_t calls, device_window& took);
   /// Calls of the candidate, whose inputs are put there when the first is asked. `limit_s`: of the
   /// wall of each.

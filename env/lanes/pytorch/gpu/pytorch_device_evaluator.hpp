@@ -21,14 +21,16 @@ namespace quern::env {
 
 struct device_window;
 
+/// With what benchmarks alone ask for.
 struct pytorch_device_options : evaluator_options {
   // Whoever opens judges of any lane has the common ones.
   pytorch_device_options(evaluator_options common = {}) : evaluator_options(std::move(common)) {}
 
-  /// What a window of the reference lasts, where it has so many calls; 0: as in a run. Given only
-  /// by benchmarks: times by other windows are not compared with those of a run.
+  /// What a window of the reference lasts, where it has so many calls; 0: as in a run. Times by
+  /// other windows are not compared with those of a run.
   double window_ns = 0;
-  /// Given only by benchmarks: hears of each window, of calls or of deliveries.
+  /// Hears of each window, of calls or else of deliveries, on the thread that evaluates, outside of
+  /// what is timed. Empty: nobody does.
   std::function<void(bool candidate, bool of_calls, const device_window& took)> after_window;
 };
 
