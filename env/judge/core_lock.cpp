@@ -13,6 +13,7 @@ namespace {
 
 /// About 28 times the weight of a process of nice 0.
 constexpr int first_nice = -15;
+constexpr double longest_choice_s = 10;
 
 std::string lock_name(int core, const char* what) {
   return fmt::format("core-{}.{}", core, what);
@@ -55,28 +56,56 @@ base::status check_core(std::int64_t core) {
                     as_ranges(cores));
 }
 
-base::expected<core_choice> core_choice::choose(int core) {
+std::size_t spare_cores(std::size_t allowed, std::size_t free, std::size_t wanted) {
+  constexpr std::size_t least_allowed = 8;
+  return allowed >= least_allowed && free >= allowed / 2 ? std::min(free, wanted) : 0;
+}
+
+base::expected<core_choice> core_choice::choose(int core, std::size_t spare) {
   QUERN_CHECK(check_core(core));
   core_choice choice;
   if (core >= 0) {
-    choice.core_ = core;
-    choice.mark_.emplace(core);
-    QUERN_TRY(choice.owner_, open_host_lock(lock_name(core, "owner")));
-    try_host_lock(choice.owner_);
+    QUERN_TRY(auto owner, open_host_lock(lock_name(core, "owner")));
+    try_host_lock(owner);
+    choice.own(core, std::move(owner));
     return choice;
   }
+  // One after the other: who looks for spare cores has all of them for a moment.
+  QUERN_TRY(auto choosing, open_host_lock("cores.choice"));
+  wait_for_host_lock(choosing, longest_choice_s);
   QUERN_TRY(const auto cores, allowed_cores());
-  for (auto c = cores.rbegin(); c != cores.rend(); ++c) {
+  for (auto c = cores.rbegin(); c != cores.rend() && choice.cores_.empty(); ++c) {
     QUERN_TRY(auto owner, open_host_lock(lock_name(*c, "owner")));
-    if (!try_host_lock(owner)) continue;
-    choice.core_ = *c;
-    choice.mark_.emplace(*c);
-    choice.owner_ = std::move(owner);
-    return choice;
+    if (try_host_lock(owner)) choice.own(*c, std::move(owner));
   }
-  choice.core_ = cores.back();
-  choice.mark_.emplace(choice.core_);
+  if (choice.cores_.empty())
+    choice.own(cores.back(), {});
+  else
+    QUERN_CHECK(choice.own_spare(cores, spare));
+  give_back_host_lock(choosing);
   return choice;
+}
+
+void core_choice::own(int core, base::unique_fd owner) {
+  cores_.push_back(core);
+  owners_.push_back(std::move(owner));
+  marks_.emplace_back(core);
+}
+
+base::status core_choice::own_spare(const std::vector<int>& allowed, std::size_t spare) {
+  if (spare == 0) return {};
+  std::vector<std::pair<int, base::unique_fd>> free;
+  for (auto c = allowed.rbegin(); c != allowed.rend(); ++c) {
+    QUERN_TRY(auto owner, open_host_lock(lock_name(*c, "owner")));
+    if (try_host_lock(owner)) free.emplace_back(*c, std::move(owner));
+  }
+  spare = spare_cores(allowed.size(), free.size(), spare);
+  for (auto& [core, owner] : free)
+    if (cores_.size() <= spare)
+      own(core, std::move(owner));
+    else
+      give_back_host_lock(owner);
+  return {};
 }
 
 void come_first(int pid) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include <sched.h>
@@ -19,22 +19,33 @@ base::expected<std::vector<int>> allowed_cores();
 /// `core` may be asked for: -1 (any) or one of allowed_cores. Error: invalid_argument, naming them.
 base::status check_core(std::int64_t core);
 
-/// Ownership of a core among the evaluators of this host, by flock on files in the temporary
+/// How many cores more than one an evaluator takes that wants `wanted`: all of them, as long as
+/// they are free, eight or more are allowed to it, and half of these are owned by nobody.
+std::size_t spare_cores(std::size_t allowed, std::size_t free, std::size_t wanted);
+
+/// Ownership of cores among the evaluators of this host, by flock on files in the temporary
 /// folder. Two evaluators take different cores where there are enough; where there are not, they
 /// share one and measure in turns. While a choice lives, this process keeps other work off its
-/// core: children that are started without a core, warm Pythons, and threads with
+/// cores: children that are started without a core, warm Pythons, and threads with
 /// base::off_measuring_cores.
 class core_choice {
  public:
-  /// `core` >= 0: that one, if this process may run on it (see check_core). -1: the highest allowed
-  /// core that no other evaluator owns; the highest allowed one where all are owned.
-  static base::expected<core_choice> choose(int core);
-  [[nodiscard]] int core() const { return core_; }
+  /// `core` >= 0: that one alone, if this process may run on it (see check_core). -1: the highest
+  /// allowed core that no other evaluator owns; the highest allowed one where all are owned.
+  /// `spare`: so many more are wanted (spare_cores()).
+  static base::expected<core_choice> choose(int core, std::size_t spare = 0);
+  /// The one that may be shared with other evaluators (core_lease).
+  [[nodiscard]] int core() const { return cores_.front(); }
+  /// It, and behind it the spare ones, which are this evaluator's alone.
+  [[nodiscard]] std::span<const int> cores() const { return cores_; }
 
  private:
-  int core_ = 0;
-  base::unique_fd owner_;
-  std::optional<base::measuring_core> mark_;
+  void own(int core, base::unique_fd owner);
+  base::status own_spare(const std::vector<int>& allowed, std::size_t spare);
+
+  std::vector<int> cores_;
+  std::vector<base::unique_fd> owners_;
+  std::vector<base::measuring_core> marks_;
 };
 
 /// Lets a process come before others on its core, where the host allows it (root); otherwise
@@ -56,9 +67,8 @@ class coming_first {
 };
 
 /// Takes the calling thread off the cores on which this process measures, and calls come_first()
-/// for it, until destroyed, by the same thread. For one that looks for answers again and again
-/// (question_limits::awake_s): on the measured core it would take the module's time. One that
-/// sleeps until the answer takes a core_lease.
+/// for it, until destroyed, by the same thread. For one that waits for a process that times itself.
+/// One that takes the time takes a core_lease.
 class watching_thread {
   base::off_measuring_cores beside_;
   coming_first first_{0};

@@ -82,7 +82,8 @@ base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
                          {"of", of_calls ? "calls" : "deliveries"},
                          {"begun_ns", took.begun_ns},
                          {"tail_ns", std::llround(took.tail_ns)},
-                         {"ns", took.calls}});
+                         {"ns", took.each.calls},
+                         {"pace_ns", took.each.paces}});
     };
   }
   QUERN_TRY(auto judge, env::pytorch_device_evaluator::open(std::move(of_device)));

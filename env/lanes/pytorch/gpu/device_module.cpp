@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "env/judge/core_pace.hpp"
 
 namespace quern::env {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr question_limits lending_limits{60, 60};
-/// How long an answer is looked for again and again: a call of most modules is over by then.
-constexpr double awake_for_module_s = 0.05;
 /// A region that is this many times as large as what is asked for, and so large, is given back.
 constexpr std::uint64_t kept_beyond = 4, kept_bytes = std::uint64_t{4} << 30;
 
@@ -35,6 +34,25 @@ std::span<const std::byte> body_of(const Body& body) {
 answered<void> settled(answered<runner::reply> reply) {
   if (!reply) return tl::make_unexpected(std::move(reply).error());
   return {};
+}
+
+/// From the first question to the last answer; `ask` gets the number of each. What stands between
+/// the calls counts: work that a call left to the device goes on meanwhile.
+template <class Ask>
+answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const Ask& ask) {
+  if (each != nullptr) each->paces.push_back(core_pace_ns());
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  auto end = begin;
+  for (int i = 0; i < questions; ++i) {
+    const answered<base::nanoseconds_t> took = ask(i);
+    end = clock.now_ns();
+    if (!took) return took;
+    if (each == nullptr) continue;
+    each->calls.push_back(*took);
+    each->paces.push_back(core_pace_ns());
+  }
+  return end - begin;
 }
 
 runner::tensor_place place_of(const tensor_layout& layout, std::int32_t region,
@@ -85,32 +103,19 @@ answered<void> device_module::wake() {
 }
 
 answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits,
-                                                 std::vector<base::nanoseconds_t>* each) {
-  limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
-  if (each != nullptr) each->reserve(static_cast<std::size_t>(calls));
-  const base::steady_clock clock;
-  const auto begin = clock.now_ns();
-  for (int call = 0; call < calls; ++call) {
-    const auto done = child().link().run(call, call + 1, limits);
-    if (!done) return done;
-    if (each != nullptr) each->push_back(*done);
-  }
-  return clock.now_ns() - begin;
+                                                 call_times* each) {
+  return ask_each(calls, each,
+                  [&](int call) { return child().link().run(call, call + 1, limits); });
 }
 
 answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits,
-                                                     std::vector<base::nanoseconds_t>* each) {
-  limits.awake_s = std::min(awake_for_module_s, limits.wall_s);
-  if (each != nullptr) each->reserve(static_cast<std::size_t>(calls));
-  const base::steady_clock clock;
-  const auto begin = clock.now_ns();
-  for (int call = 0; call < calls; ++call) {
+                                                     call_times* each) {
+  return ask_each(calls, each, [&](int) -> answered<base::nanoseconds_t> {
     base::nanoseconds_t took = 0;
     const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, &took);
     if (!done) return tl::make_unexpected(done.error());
-    if (each != nullptr) each->push_back(took);
-  }
-  return clock.now_ns() - begin;
+    return took;
+  });
 }
 
 runner::gpu_call_request module_places::call() const {

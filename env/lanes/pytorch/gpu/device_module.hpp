@@ -17,6 +17,12 @@
 
 namespace quern::env {
 
+/// Calls one after the other, in ns.
+struct call_times {
+  std::vector<base::nanoseconds_t> calls;  ///< from each question to its answer
+  std::vector<base::nanoseconds_t> paces;  ///< core_pace_ns() before each, and behind the last
+};
+
 /// Of one child with a GPU. Answers fail as those of runner_link do. Thread-compatible.
 class device_module final {
  public:
@@ -35,17 +41,16 @@ class device_module final {
   answered<void> import(std::int32_t region, const device_allocation& memory, std::uint64_t hint);
   /// Where a call finds its tensors.
   answered<void> plan(const runner::gpu_call_request& call);
-  /// Has it look for the next question, which is timed: who sleeps wakes late.
+  /// Has it launch and wait as a call does, so that the caches have what a call passes through.
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
-  /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
-  /// `each`: gets what every one of them took, in ns.
-  answered<base::nanoseconds_t> run(int calls, question_limits limits,
-                                    std::vector<base::nanoseconds_t>* each = nullptr);
+  /// the next is asked: from the first question to the last answer, in ns. `limits`: of each. What
+  /// is timed is asked by a thread on the process's core: on another one it would be woken late.
+  answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr);
   /// So many times the results of the last call once more: what calls cost in which nothing is
-  /// computed. `limits` and `each` as of run().
+  /// computed. The rest as of run().
   answered<base::nanoseconds_t> deliver(int calls, question_limits limits,
-                                        std::vector<base::nanoseconds_t>* each = nullptr);
+                                        call_times* each = nullptr);
 
  private:
   module_process process_;

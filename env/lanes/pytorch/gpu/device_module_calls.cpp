@@ -100,7 +100,7 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   took = {};
   took.begun_ns = clock.now_ns();
   const auto ns =
-      reference_->run(static_cast<int>(calls), device_limits(reference_call_s), &took.calls);
+      reference_->run(static_cast<int>(calls), device_limits(reference_call_s), &took.each);
   if (!ns) return failed_reference(ns.error());
   took.answer_ns = static_cast<double>(*ns);
   if (!copies) return {};
@@ -116,7 +116,7 @@ answered<void> device_module_calls::delivers(device_module& from, std::size_t ca
   const base::steady_clock clock;
   took = {};
   took.begun_ns = clock.now_ns();
-  const auto ns = from.deliver(static_cast<int>(calls), device_limits(60), &took.calls);
+  const auto ns = from.deliver(static_cast<int>(calls), device_limits(60), &took.each);
   if (!ns) return tl::make_unexpected(ns.error());
   took.answer_ns = static_cast<double>(*ns);
   return {};
@@ -145,7 +145,7 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
   const base::steady_clock clock;
   took = {};
   took.begun_ns = clock.now_ns();
-  const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s), &took.calls);
+  const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s), &took.each);
   if (!ns) return explain(ns.error(), "time");
   const auto answered = clock.now_ns();
   context_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));

@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "env/core/idle_charge.hpp"
 #include "env/gpu/device_context.hpp"
+#include "env/lanes/pytorch/gpu/device_module.hpp"
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
 #include "env/verdict/finding.hpp"
 
@@ -22,8 +23,8 @@ struct device_window {
   /// From there until a copy of its outputs was made, in the evaluator's context. Work that is put
   /// off until behind the answer makes it longer, or comes too late to be copied. 0: not copied.
   double tail_ns = 0;
-  base::nanoseconds_t begun_ns = 0;        ///< by a steady clock
-  std::vector<base::nanoseconds_t> calls;  ///< from each question to its answer
+  base::nanoseconds_t begun_ns = 0;  ///< by a steady clock
+  call_times each;
 };
 
 /// One candidate on a device beside its reference. `candidate` may be exchanged between calls.

@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 #include "env/gpu/device_peak.hpp"
+#include "env/judge/core_lock.hpp"
 #include "env/lanes/pytorch/calibration.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 #include "env/measure/stats.hpp"
@@ -197,12 +198,17 @@ std::unique_ptr<device_module> without_its_module(std::unique_ptr<device_module>
 
 /// What a call of the reference takes, less what stands around it.
 base::expected<double> time_of_a_call(device_module_task& of, device_context& context,
-                                      module_memory& memory) {
+                                      module_memory& memory, int core) {
   constexpr int warm_ups = 3, measured = 5;
-  constexpr double least_ns = 20'000;
+  constexpr double least_ns = 20'000, longest_wait_s = 60;
   QUERN_CHECK(make_content(of, std::span(of.cases).first(1), context, memory));
   context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
   QUERN_CHECK(waited(context));
+  std::optional<core_lease> lease;
+  if (core >= 0) {
+    QUERN_TRY(auto taken, core_lease::take(core, longest_wait_s));
+    lease.emplace(std::move(taken));
+  }
   std::vector<double> calls, deliveries;
   for (int i = 0; i < warm_ups + measured; ++i) {
     const auto call = call_reference(of, 1);
@@ -442,7 +448,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   step.next("task: limits of timed calls, in f64");
   QUERN_CHECK(find_limit(*made, 0, context, memory, device_use::alone));
   step.next("task: time of a call");
-  QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory));
+  QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory, terms.core));
   made->slots = slots_of(*made, context.facts(), terms.window_ns);
   step.next("task: lending memory");
   QUERN_CHECK(lend_again(*made, memory));

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "env/gpu/check_layer.hpp"
+#include "env/judge/calm_core.hpp"
 #include "env/judge/core_lock.hpp"
+#include "env/judge/core_pace.hpp"
 #include "env/judge/timing_session.hpp"
 #include "env/lanes/pytorch/gpu/module_window_times.hpp"
 #include "env/measure/round_schedule.hpp"
@@ -26,6 +28,13 @@ constexpr double delivery_share = 0.25;
 constexpr std::size_t least_deliveries = 3;
 /// Deliveries with none of the candidate before them, where it matters how much they deviate.
 constexpr std::size_t least_undisturbed = 8;
+constexpr double longest_wait_for_core_s = 60;
+
+struct recorded_pair {
+  window_pair times;  ///< of a call
+  double tail_ns = 0;
+  bool counts = true;  ///< calm_pairs
+};
 
 class module_sides final : public timed_sides, private single_windows {
  public:
@@ -60,7 +69,7 @@ class module_sides final : public timed_sides, private single_windows {
 
   finding side(bool candidate, bool copies, std::size_t calls, device_window& took);
   finding pair_of_windows(std::span<const module_case> window, bool candidate_first,
-                          window_pair& took, double& tail_ns);
+                          recorded_pair& took);
   finding make(std::span<const module_case> window) {
     const step_clock step(steps_, "clock: content");
     return r_.calls->make(window);
@@ -81,8 +90,14 @@ class module_sides final : public timed_sides, private single_windows {
   static constexpr const char* timed_call_is_wrong =
       "a timed call is wrong, though the checks before were right";
 
+  [[nodiscard]] bool is_paired() const {
+    return r_.protocol.statistic == aggregation::paired_log_ratio;
+  }
+
   const module_timing_request& r_;
   step_seconds& steps_;
+  calm_core* place_ = nullptr;  ///< while it measures
+  calm_pairs calm_;
   round_schedule schedule_;
   std::size_t slots_;  ///< calls of a window
   base::random_stream order_;
@@ -105,7 +120,8 @@ finding module_sides::side(bool candidate, bool copies, std::size_t calls, devic
 }
 
 finding module_sides::pair_of_windows(std::span<const module_case> window, bool candidate_first,
-                                      window_pair& took, double& tail_ns) {
+                                      recorded_pair& took) {
+  place_->settle();
   if (auto f = make(window); !f.ok()) return f;
   device_window reference, candidate;
   for (const bool is_candidate : {candidate_first, !candidate_first}) {
@@ -118,8 +134,12 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
   if (auto f = compare(window); !f.ok()) return f;
   if (auto f = deliver_at_times(); !f.ok()) return f;
   const auto calls = static_cast<double>(window.size());
-  took = {reference.answer_ns / calls, candidate.answer_ns / calls};
-  tail_ns = candidate.tail_ns;
+  took.times = {reference.answer_ns / calls, candidate.answer_ns / calls};
+  took.tail_ns = candidate.tail_ns;
+  const double shared =
+      std::max(shared_part(reference.each.paces), shared_part(candidate.each.paces));
+  took.counts = calm_.counts(shared) || !is_paired();
+  calm_.saw(shared);
   return {};
 }
 
@@ -142,6 +162,7 @@ finding module_sides::deliver() {
     if (r_.after_window) r_.after_window(is_candidate, false, took);
   }
   const double call_ns = reference.answer_ns / static_cast<double>(slots_);
+  if (is_paired() && !calm_.counts(shared_part(reference.each.paces))) return {};
   times_.delivered(call_ns);
   if (candidate_last) times_.delivered_undisturbed(call_ns);
   return {};
@@ -152,6 +173,7 @@ finding module_sides::deliver_undisturbed() {
   const step_clock step(steps_, "clock: deliveries");
   while (times_.undisturbed_deliveries() < least_undisturbed) {
     device_window took;
+    place_->settle();
     if (auto f = r_.calls->delivery(slots_, took); !f.ok()) return f;
     times_.delivered_undisturbed(took.answer_ns / static_cast<double>(slots_));
   }
@@ -159,15 +181,13 @@ finding module_sides::deliver_undisturbed() {
 }
 
 finding module_sides::rehearse() {
-  window_pair took;
-  double tail_ns = 0;
+  recorded_pair took;
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   for (int i = 0; i < most_warm_ups; ++i) {
     if (i >= least_warm_ups && static_cast<double>(clock.now_ns() - begin) * 1e-9 > warm_up_s)
       break;
-    if (auto f = pair_of_windows(r_.calls->fresh(slots_), i % 2 == 0, took, tail_ns); !f.ok())
-      return f;
+    if (auto f = pair_of_windows(r_.calls->fresh(slots_), i % 2 == 0, took); !f.ok()) return f;
   }
   return {};
 }
@@ -185,20 +205,18 @@ finding module_sides::hidden_call() {
   next_hidden_ = 1 + next_hidden_ % (cases.size() - 1);
   auto window = r_.calls->fresh(slots_);
   window[order_.below(window.size())] = cases[next_hidden_];
-  window_pair took;
-  double tail_ns = 0;
-  return pair_of_windows(window, order_.chance(0.5), took, tail_ns);
+  recorded_pair took;
+  return pair_of_windows(window, order_.chance(0.5), took);
 }
 
 finding module_sides::pair(std::size_t, bool candidate_first, std::optional<window_pair>& took) {
   if (order_.chance(hidden_call_share))
     if (auto f = hidden_call(); !f.ok()) return f;
-  window_pair times;
-  double tail_ns = 0;
-  if (auto f = pair_of_windows(r_.calls->fresh(slots_), candidate_first, times, tail_ns); !f.ok())
-    return f;
-  took = times;
-  times_.pair_tail(tail_ns);
+  recorded_pair both;
+  if (auto f = pair_of_windows(r_.calls->fresh(slots_), candidate_first, both); !f.ok()) return f;
+  if (!both.counts) return {};
+  took = both.times;
+  times_.pair_tail(both.tail_ns);
   result_.calls += static_cast<std::int64_t>(slots_);
   return {};
 }
@@ -208,6 +226,7 @@ finding module_sides::window(bool candidate, std::size_t drawn, std::vector<doub
   if (candidate && order_.chance(hidden_call_share))
     if (auto f = hidden_call(); !f.ok()) return f;
   last_drawn_ = drawn;
+  place_->settle();
   // Behind a window of the candidate the reference says what is right, and copies nothing: the copy
   // would lie where that of the candidate does.
   const bool copies = !candidate && !candidates_began_;
@@ -228,10 +247,15 @@ module_timing_result module_sides::measure() {
   const base::steady_clock clock;
   // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
   const device_quiet::hold quiet(*r_.quiet);
-  // Compilers of other candidates are at work on this host.
-  const watching_thread watching;
+  const auto lease = core_lease::take(r_.cores.front(), longest_wait_for_core_s);
+  if (!lease) {
+    result_.outcome = {verdict_kind::infra_error, "", lease.error().message, std::nullopt};
+    return std::move(result_);
+  }
   const auto [reference_pid, candidate_pid] = r_.calls->processes();
   const coming_first reference_first(reference_pid), candidate_first(candidate_pid);
+  calm_core place(r_.cores, {reference_pid, candidate_pid});
+  place_ = &place;
   timing_session session(*this, r_.protocol, r_.budget_s, order_, clock);
   result_.outcome = session.run();
   result_.seconds = session.seconds();
@@ -241,7 +265,7 @@ module_timing_result module_sides::measure() {
     result_.pairs = times_.net(session.times(), schedule_, charges());
   else {
     process_pairs recorded = std::move(session.times().pairs.front());
-    if (r_.protocol.statistic == aggregation::paired_log_ratio) {
+    if (is_paired()) {
       if (result_.outcome = deliver_undisturbed(); !result_.outcome.ok()) return std::move(result_);
       result_.is_hidden = times_.is_hidden(recorded);
     }

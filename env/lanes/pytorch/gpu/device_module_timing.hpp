@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "env/gpu/quiet.hpp"
 #include "env/lanes/pytorch/gpu/device_module_calls.hpp"
@@ -16,6 +17,8 @@ struct module_timing_request {
   device_module_calls* calls = nullptr;
   device_module_task* task = nullptr;
   device_quiet* quiet = nullptr;  ///< held throughout
+  /// On which both sides are called: the first, or another while that one is shared (calm_core).
+  std::span<const int> cores;
   std::uint64_t order_seed = 0;
   double budget_s = 0.5;
   estimate_limits limits;

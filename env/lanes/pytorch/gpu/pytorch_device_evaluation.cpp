@@ -328,6 +328,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   timed.calls = &calls;
   timed.task = task_;
   timed.quiet = &state_.manager->quiet();
+  timed.cores = state_.core.cores();
   timed.steps = &state_.steps;
   timed.order_seed = addresses.next_u64();
   timed.budget_s = state_.options.time_budget_s;

@@ -13,6 +13,9 @@
 namespace quern::env {
 namespace {
 
+/// Beside the one that it measures on, where it goes while that one is shared.
+constexpr std::size_t cores_to_go_to = 2;
+
 /// Tasks whose weights and limits stay.
 constexpr std::size_t most_device_modules = 8;
 /// Candidates' processes that stand ready once an order is carried out, and fewer than how many
@@ -111,7 +114,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
   QUERN_TRY(auto context, device_context::open(s->options.gpu));
   const auto& facts = context->facts();
   QUERN_TRY(s->gpu.access, module_gpu_access(facts));
-  QUERN_TRY(s->core, core_choice::choose(s->options.core));
+  QUERN_TRY(s->core, core_choice::choose(s->options.core, cores_to_go_to));
   s->gpu.library = base::program_folder() / "libquern_cuda.so";
   s->device_class = module_device_class(facts.name);
   QUERN_TRY(const auto processes, python_fingerprint());

@@ -43,7 +43,6 @@ class DeviceMemory:
     def __init__(self, library):
         self.library, self.window = library, ctypes.c_void_p()
         self.graph_memory = None
-        self.waits = torch.cuda.synchronize  # kept here, out of reach of what a module does to torch
         library.quern_window_address.restype = ctypes.c_uint64
         library.quern_window_problem.restype = ctypes.c_char_p
 
@@ -52,6 +51,8 @@ class DeviceMemory:
         problem = ctypes.create_string_buffer(ROOM)
         os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the warm Python has none
         torch.cuda.init()
+        # What torch.cuda.synchronize() calls; kept here, out of reach of what a module does to torch.
+        self.waits = torch._C._cuda_synchronize
         # The default stream: the one that torch works on.
         if self.library.quern_window_open(ctypes.c_int32(0), ctypes.c_int32(0), ctypes.byref(self.window), problem, ROOM):
             raise OSError(problem.value.decode(errors="replace"))

@@ -192,15 +192,6 @@ constexpr std::array python_commands{
     runner::handled_by<command::load, &python_runner::load>(),
 };
 
-/// For how long a process with a device looks for the next command again and again: who sleeps
-/// wakes late. Behind `flush` the first call of a window comes soon, behind a call the next one at
-/// once. Behind all others it sleeps: two that look at once would slow each other down.
-std::int64_t awake_behind_calls(command what, std::size_t /*bytes*/) {
-  constexpr std::int64_t until_a_window_ns = 50'000'000, until_a_call_ns = 100'000;
-  if (what == command::flush) return until_a_window_ns;
-  return what == command::run || what == command::gpu_deliver ? until_a_call_ns : 0;
-}
-
 runner::command_server python_server;
 int python_socket = -1;
 
@@ -371,7 +362,5 @@ int32_t quern_python_serve(int32_t socket, const quern_python_handlers* handlers
   std::vector<std::byte> buffer(env::runner::longest_message(env::python_commands));
   env::python_server.handlers = env::python_commands;
   env::python_server.runner = &runner;
-  // What waits for a device is not on the core that is measured: it may look again and again.
-  if (handlers->deliver != nullptr) env::python_server.awake_behind = env::awake_behind_calls;
   return env::runner::serve_commands(env::python_server, socket, buffer);
 }

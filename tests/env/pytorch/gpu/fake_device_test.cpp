@@ -3,6 +3,7 @@
 #include <csignal>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -47,21 +48,24 @@ TEST_CASE("who asks hears of each window, of calls and of deliveries, on either 
   std::map<std::pair<bool, bool>, int> heard;
   std::size_t calls = 0;
   bool adds_up = true, comes_first = true;
-  const base::measuring_core measures(with->core.core());
   const bool may = may_come_first();
-  const bool has_others = base::cores_beside_measuring().has_value();
   with->options.after_window = [&](bool candidate, bool of_calls, const device_window& took) {
     ++heard[{candidate, of_calls}];
-    calls = took.calls.size();
-    const auto each =
-        static_cast<double>(std::reduce(took.calls.begin(), took.calls.end(), std::int64_t{0}));
-    adds_up = adds_up && took.begun_ns > 0 && each > 0 && each <= took.answer_ns;
+    calls = took.each.calls.size();
+    const auto sum = [](std::span<const base::nanoseconds_t> of) {
+      return static_cast<double>(std::reduce(of.begin(), of.end(), base::nanoseconds_t{0}));
+    };
+    REQUIRE(took.each.paces.size() == calls + 1);
+    // A look between two calls counts, or the device had that time for nothing.
+    const double least =
+        sum(took.each.calls) + sum(std::span(took.each.paces).subspan(1, calls - 1));
+    adds_up = adds_up && took.begun_ns > 0 && least > 0 && least <= took.answer_ns;
     cpu_set_t cores;
     CPU_ZERO(&cores);
     REQUIRE(::sched_getaffinity(0, sizeof cores, &cores) == 0);
-    const bool is_beside = !has_others || !CPU_ISSET(with->core.core(), &cores);
+    const bool is_there = CPU_COUNT(&cores) == 1 && CPU_ISSET(with->core.core(), &cores);
     const bool is_first = !may || ::getpriority(PRIO_PROCESS, 0) == -15;
-    comes_first = comes_first && is_beside && is_first;
+    comes_first = comes_first && is_there && is_first;
   };
   const verdict v = judged_by_fake(candidate(honest), true);
   with->options.after_window = nullptr;

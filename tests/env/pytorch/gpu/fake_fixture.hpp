@@ -43,6 +43,7 @@ inline pytorch_device_evaluator::state* device_that_is_none() {
       std::make_unique<candidate_kernels>(*s.children, *s.recorder, std::filesystem::path());
   s.sheets = std::make_unique<task_sheets>(*s.recorder);
   s.null = null_distribution::of_modules_on_gpus();
+  s.core = core_choice::choose(-1).value();
   s.gpu.library = program_dir() / "libquern_fake_device.so";
   s.gpu.access.devices = {"/dev/zero"};
   auto context = device_context::open(0, s.gpu.library);
