@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <sched.h>
@@ -12,7 +13,6 @@
 namespace quern::env {
 namespace {
 
-/// The calling thread where `process` is 0.
 bool move_to(int process, int core) {
   cpu_set_t only;
   CPU_ZERO(&only);
@@ -24,9 +24,9 @@ bool move_to(int process, int core) {
 
 bool is_core_shared() {
   // An interrupt makes one of them longer.
-  std::array<base::nanoseconds_t, 3> paces{};
-  std::ranges::generate(paces, core_pace_ns);
-  return shared_part(paces) > 0.5;
+  std::array<base::nanoseconds_t, 3> looks{};
+  std::ranges::generate(looks, core_pace_ns);
+  return shared_looks(looks) >= 2;
 }
 
 calm_core::calm_core(std::span<const int> cores, std::vector<int> processes,
@@ -34,38 +34,68 @@ calm_core::calm_core(std::span<const int> cores, std::vector<int> processes,
     : cores_(cores), processes_(std::move(processes)), is_shared_(std::move(is_shared)) {}
 
 calm_core::~calm_core() {
-  if (at_ == 0) return;
-  move_processes(cores_.front());
-  move_to(0, cores_.front());
+  go_to(0);
+  take_processes();
 }
 
-/// A process of another user stays where it is, unless this one is root's: times are less even
-/// then.
-void calm_core::move_processes(int core) const {
-  for (const int process : processes_)
-    (void)move_to(process, core);
+/// Whether this thread is there now. If not, it is on the first core.
+bool calm_core::go_to(std::size_t place) {
+  if (place == at_) return true;
+  spare_.reset();
+  at_ = 0;
+  if (place == 0) return true;
+  auto lease = core_lease::take(cores_[place], 0);
+  if (!lease) return false;
+  spare_.emplace(std::move(*lease));
+  at_ = place;
+  return true;
+}
+
+/// To where this thread is: all of them, or none.
+bool calm_core::take_processes() {
+  if (processes_at_ == at_) return true;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (move_to(processes_[i], core())) continue;
+    for (std::size_t back = 0; back < i; ++back)
+      (void)move_to(processes_[back], cores_[processes_at_]);
+    return false;
+  }
+  processes_at_ = at_;
+  return true;
 }
 
 void calm_core::settle() {
-  if (cores_.size() < 2 || !is_shared_()) return;
+  if (stays_ || cores_.size() < 2 || !is_shared_()) return;
+  const std::size_t from = at_;
   for (std::size_t step = 1; step < cores_.size(); ++step) {
-    const std::size_t next = (at_ + step) % cores_.size();
-    if (!move_to(0, cores_[next]) || is_shared_()) continue;
-    move_processes(cores_[next]);
-    at_ = next;
-    return;
+    if (!go_to((from + step) % cores_.size()) || is_shared_()) continue;
+    if (take_processes()) return;
+    stays_ = true;
+    break;
   }
-  move_to(0, core());
+  // Somebody may have taken that core meanwhile: then the first one, which is leased.
+  if (!go_to(from)) take_processes();
 }
 
-bool calm_pairs::mostly_calm() const {
+bool calm_pairs::is_shared(std::span<const base::nanoseconds_t> looks) {
+  constexpr std::size_t least = 2, of_so_many = 4;
+  const std::size_t shared = shared_looks(looks);
+  return shared >= least && of_so_many * shared > looks.size();
+}
+
+bool calm_pairs::leaves_out() const {
+  // Twice the standard deviation of the difference, and two more for small numbers.
+  const double by_chance = 2 * std::sqrt(only_candidate_ + only_reference_) + 2;
+  if (only_candidate_ - only_reference_ > by_chance) return false;
   const auto calm = static_cast<std::size_t>(std::ranges::count(calm_, true));
   return 2 * calm > calm_.size();
 }
 
-void calm_pairs::saw(double shared) {
+void calm_pairs::saw(bool reference_shared, bool candidate_shared) {
   if (calm_.size() == looked_at) calm_.erase(calm_.begin());
-  calm_.push_back(shared <= most_shared);
+  calm_.push_back(!reference_shared && !candidate_shared);
+  if (reference_shared != candidate_shared)
+    (candidate_shared ? only_candidate_ : only_reference_) += 1;
 }
 
 }  // namespace quern::env

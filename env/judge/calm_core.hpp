@@ -4,58 +4,72 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/clock.hpp"
+#include "env/judge/core_lock.hpp"
+
 namespace quern::env {
 
-/// Whether another hardware thread of the calling thread's core is busy now, by three paces.
+/// Whether another hardware thread of the calling thread's core is busy now: two of three looks say
+/// so (core_pace.hpp).
 bool is_core_shared();
 
-/// Moves a measurement among the cores of its evaluator to one that nobody shares. It has a
-/// core_lease of the first of them, on which it begins and ends. One thread, the one that measures.
+/// Moves a measurement among the cores of its evaluator to one that is not shared. The caller holds
+/// a core_lease of the first of them, on which it begins and ends. One thread, the one that
+/// measures.
 class calm_core {
  public:
-  /// `cores`: at least one, all owned by this evaluator; outlives it. `processes`: go where the
-  /// thread goes; one that has ended is left out. `is_shared`: of the calling thread's core, now.
+  /// `cores`: at least one; outlives it. `processes`: their first threads, which make the calls, go
+  /// where this thread goes. `is_shared`: of the calling thread's core, now.
   calm_core(std::span<const int> cores, std::vector<int> processes,
             std::function<bool()> is_shared = is_core_shared);
   calm_core(const calm_core&) = delete;
   calm_core& operator=(const calm_core&) = delete;
   ~calm_core();
 
-  /// Stays where it is unless that core is shared now and another is not. Takes 6 us, and up to
-  /// some 100 us for each other core that it looks at.
+  /// Stays where it is unless that core is shared and another one is not, which nobody else
+  /// measures on. Where a process cannot be moved (it ended, or is another user's) all stay, for
+  /// good. Takes three looks, and up to some 100 us for each core that it goes to.
   void settle();
   [[nodiscard]] int core() const { return cores_[at_]; }
 
  private:
-  void move_processes(int core) const;
+  bool go_to(std::size_t place);
+  bool take_processes();
 
   std::span<const int> cores_;
   std::vector<int> processes_;
   std::function<bool()> is_shared_;
-  std::size_t at_ = 0;
+  std::optional<core_lease> spare_;  ///< of the core where it is, unless that is the first
+  std::size_t at_ = 0, processes_at_ = 0;
+  bool stays_ = false;
 };
 
-/// Which pairs of windows count: those in which the core was its own, unless most of the last ones
-/// were not. Then all count, since there are no better ones. It looks at paces alone, which neither
-/// side can change. Plain class.
+/// Which pairs of windows count: those in which neither window was on a shared core, as long as
+/// most of the last ones were such.
+///
+/// What a candidate does may lower the clock rate, which looks like sharing: it could have those
+/// pairs left out in which it was slow. So all count from then on where its windows are shared more
+/// often than those of the reference, by more than chance explains. Plain class.
 class calm_pairs {
  public:
-  /// Whether a pair counts of whose paces this part was shared.
-  [[nodiscard]] bool counts(double shared) const { return shared <= most_shared || !mostly_calm(); }
+  /// Whether looks say that a window's core was shared: at least two, and more than a quarter.
+  static bool is_shared(std::span<const base::nanoseconds_t> looks);
+  /// Whether what was measured then counts.
+  [[nodiscard]] bool counts(bool shared) const { return !shared || !leaves_out(); }
   /// A pair, whether it counts or not.
-  void saw(double shared);
+  void saw(bool reference_shared, bool candidate_shared);
 
  private:
-  /// Of the paces of a window.
-  static constexpr double most_shared = 0.25;
   static constexpr std::size_t looked_at = 16;
 
-  [[nodiscard]] bool mostly_calm() const;
+  [[nodiscard]] bool leaves_out() const;
 
-  std::vector<bool> calm_;  ///< of the last pairs, at most looked_at
+  std::vector<bool> calm_;                          ///< of the last pairs, at most looked_at
+  double only_reference_ = 0, only_candidate_ = 0;  ///< pairs of which one window alone was shared
 };
 
 }  // namespace quern::env

@@ -58,21 +58,22 @@ base::status check_core(std::int64_t core) {
 
 std::size_t spare_cores(std::size_t allowed, std::size_t free, std::size_t wanted) {
   constexpr std::size_t least_allowed = 8;
-  return allowed >= least_allowed && free >= allowed / 2 ? std::min(free, wanted) : 0;
+  return allowed >= least_allowed && free >= allowed / 2 + wanted ? wanted : 0;
 }
 
 base::expected<core_choice> core_choice::choose(int core, std::size_t spare) {
   QUERN_CHECK(check_core(core));
   core_choice choice;
+  // One after the other: who looks for spare cores has all of them for a moment.
+  QUERN_TRY(auto choosing, open_host_lock("cores.choice"));
+  wait_for_host_lock(choosing, longest_choice_s);
   if (core >= 0) {
     QUERN_TRY(auto owner, open_host_lock(lock_name(core, "owner")));
     try_host_lock(owner);
     choice.own(core, std::move(owner));
+    give_back_host_lock(choosing);
     return choice;
   }
-  // One after the other: who looks for spare cores has all of them for a moment.
-  QUERN_TRY(auto choosing, open_host_lock("cores.choice"));
-  wait_for_host_lock(choosing, longest_choice_s);
   QUERN_TRY(const auto cores, allowed_cores());
   for (auto c = cores.rbegin(); c != cores.rend() && choice.cores_.empty(); ++c) {
     QUERN_TRY(auto owner, open_host_lock(lock_name(*c, "owner")));

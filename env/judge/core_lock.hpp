@@ -19,24 +19,23 @@ base::expected<std::vector<int>> allowed_cores();
 /// `core` may be asked for: -1 (any) or one of allowed_cores. Error: invalid_argument, naming them.
 base::status check_core(std::int64_t core);
 
-/// How many cores more than one an evaluator takes that wants `wanted`: all of them, as long as
-/// they are free, eight or more are allowed to it, and half of these are owned by nobody.
+/// How many cores more than one an evaluator takes that wants `wanted`: as many, if eight or more
+/// are allowed to it, and half of these are owned by nobody when it has them; else 0.
 std::size_t spare_cores(std::size_t allowed, std::size_t free, std::size_t wanted);
 
-/// Ownership of cores among the evaluators of this host, by flock on files in the temporary
-/// folder. Two evaluators take different cores where there are enough; where there are not, they
-/// share one and measure in turns. While a choice lives, this process keeps other work off its
-/// cores: children that are started without a core, warm Pythons, and threads with
-/// base::off_measuring_cores.
+/// Ownership of cores among the evaluators of this host, by flock on files (host_lock.hpp). Two
+/// evaluators take different cores where there are enough; where there are not, they share one and
+/// measure in turns. While a choice lives, this process keeps other work off its cores: children
+/// that are started without a core, warm Pythons, and threads with base::off_measuring_cores.
 class core_choice {
  public:
   /// `core` >= 0: that one alone, if this process may run on it (see check_core). -1: the highest
   /// allowed core that no other evaluator owns; the highest allowed one where all are owned.
   /// `spare`: so many more are wanted (spare_cores()).
   static base::expected<core_choice> choose(int core, std::size_t spare = 0);
-  /// The one that may be shared with other evaluators (core_lease).
+  /// Of one that was chosen. Who measures there takes a core_lease.
   [[nodiscard]] int core() const { return cores_.front(); }
-  /// It, and behind it the spare ones, which are this evaluator's alone.
+  /// It, and behind it the spare ones.
   [[nodiscard]] std::span<const int> cores() const { return cores_; }
 
  private:

@@ -19,7 +19,32 @@ namespace {
   }
 }
 
-std::atomic<base::nanoseconds_t> least_seen = std::numeric_limits<base::nanoseconds_t>::max();
+/// The least of this period and of the one before, so that a clock rate that is over is forgotten.
+class least_pace {
+ public:
+  void note(base::nanoseconds_t took, base::nanoseconds_t at) {
+    constexpr base::nanoseconds_t period_ns = 30'000'000'000;
+    const auto period = at / period_ns;
+    auto known = period_.load();
+    if (period != known && period_.compare_exchange_strong(known, period)) {
+      before_ = period == known + 1 ? now_.load() : none;
+      now_ = took;
+    }
+    for (auto least = now_.load(); took < least && !now_.compare_exchange_weak(least, took);) {
+    }
+  }
+  [[nodiscard]] base::nanoseconds_t ns() const { return std::min(now_.load(), before_.load()); }
+
+ private:
+  static constexpr auto none = std::numeric_limits<base::nanoseconds_t>::max();
+
+  std::atomic<base::nanoseconds_t> period_ = -1, now_ = none, before_ = none;
+};
+
+least_pace& least() {
+  static least_pace one;
+  return one;
+}
 
 }  // namespace
 
@@ -30,20 +55,16 @@ base::nanoseconds_t core_pace_ns() {
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   keep_ports_busy(timed_rounds);
-  const auto took = clock.now_ns() - begin;
-  for (auto least = least_seen.load();
-       took < least && !least_seen.compare_exchange_weak(least, took);) {
-  }
-  return took;
+  const auto end = clock.now_ns();
+  least().note(end - begin, end);
+  return end - begin;
 }
 
-double shared_part(std::span<const base::nanoseconds_t> paces) {
+std::size_t shared_looks(std::span<const base::nanoseconds_t> paces) {
   constexpr double longer = 1.25;
-  if (paces.empty()) return 0;
-  const double most = longer * static_cast<double>(least_seen.load());
-  const auto shared = std::ranges::count_if(
-      paces, [&](base::nanoseconds_t one) { return static_cast<double>(one) > most; });
-  return static_cast<double>(shared) / static_cast<double>(paces.size());
+  const double most = longer * static_cast<double>(least().ns());
+  return static_cast<std::size_t>(std::ranges::count_if(
+      paces, [&](base::nanoseconds_t one) { return static_cast<double>(one) > most; }));
 }
 
 }  // namespace quern::env

@@ -83,7 +83,7 @@ base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
                          {"begun_ns", took.begun_ns},
                          {"tail_ns", std::llround(took.tail_ns)},
                          {"ns", took.each.calls},
-                         {"pace_ns", took.each.paces}});
+                         {"look_ns", took.each.looks}});
     };
   }
   QUERN_TRY(auto judge, env::pytorch_device_evaluator::open(std::move(of_device)));

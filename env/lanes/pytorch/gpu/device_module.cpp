@@ -36,21 +36,26 @@ answered<void> settled(answered<runner::reply> reply) {
   return {};
 }
 
-/// From the first question to the last answer; `ask` gets the number of each. What stands between
-/// the calls counts: work that a call left to the device goes on meanwhile.
+/// Nanoseconds between two looks at the core, at least.
+constexpr base::nanoseconds_t look_ns = 100'000;
+
+/// From the first question to the last answer; `ask` gets the number of each. `looks`: between some
+/// of them, which counts: what a call left to the device goes on meanwhile.
 template <class Ask>
-answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const Ask& ask) {
-  if (each != nullptr) each->paces.push_back(core_pace_ns());
+answered<base::nanoseconds_t> ask_each(int questions, call_times* each, bool looks,
+                                       const Ask& ask) {
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
-  auto end = begin;
+  auto end = begin, looked = begin;
   for (int i = 0; i < questions; ++i) {
+    if (looks && end - looked > look_ns) {
+      each->looks.push_back(core_pace_ns());
+      looked = end;
+    }
     const answered<base::nanoseconds_t> took = ask(i);
     end = clock.now_ns();
     if (!took) return took;
-    if (each == nullptr) continue;
-    each->calls.push_back(*took);
-    each->paces.push_back(core_pace_ns());
+    if (each != nullptr) each->calls.push_back(*took);
   }
   return end - begin;
 }
@@ -104,13 +109,13 @@ answered<void> device_module::wake() {
 
 answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits,
                                                  call_times* each) {
-  return ask_each(calls, each,
+  return ask_each(calls, each, each != nullptr,
                   [&](int call) { return child().link().run(call, call + 1, limits); });
 }
 
 answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits,
                                                      call_times* each) {
-  return ask_each(calls, each, [&](int) -> answered<base::nanoseconds_t> {
+  return ask_each(calls, each, false, [&](int) -> answered<base::nanoseconds_t> {
     base::nanoseconds_t took = 0;
     const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, &took);
     if (!done) return tl::make_unexpected(done.error());

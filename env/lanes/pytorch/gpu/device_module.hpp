@@ -17,10 +17,10 @@
 
 namespace quern::env {
 
-/// Calls one after the other, in ns.
+/// Calls one after the other; in ns.
 struct call_times {
   std::vector<base::nanoseconds_t> calls;  ///< from each question to its answer
-  std::vector<base::nanoseconds_t> paces;  ///< core_pace_ns() before each, and behind the last
+  std::vector<base::nanoseconds_t> looks;  ///< core_pace_ns(), of the core on which they are made
 };
 
 /// Of one child with a GPU. Answers fail as those of runner_link do. Thread-compatible.
@@ -44,11 +44,12 @@ class device_module final {
   /// Has it launch and wait as a call does, so that the caches have what a call passes through.
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
-  /// the next is asked: from the first question to the last answer, in ns. `limits`: of each. What
-  /// is timed is asked by a thread on the process's core: on another one it would be woken late.
+  /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
+  /// `each`: gets the times, and looks at the core between calls, some 0.1 ms apart. What is timed
+  /// is asked by a thread on the process's core: on another one it would be woken late.
   answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr);
   /// So many times the results of the last call once more: what calls cost in which nothing is
-  /// computed. The rest as of run().
+  /// computed. The rest as of run(), but that there are no looks.
   answered<base::nanoseconds_t> deliver(int calls, question_limits limits,
                                         call_times* each = nullptr);
 

@@ -8,6 +8,7 @@
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
+#include "env/judge/core_pace.hpp"
 
 namespace quern::env {
 namespace {
@@ -92,12 +93,13 @@ finding device_module_calls::failed_reference(const runner_failure& why) {
 
 finding device_module_calls::reference(std::size_t calls, bool copies, device_window& took) {
   poison(memory_.reference_outputs(), calls);
-  if (const auto awake = reference_->wake(); !awake) return failed_reference(awake.error());
+  if (const auto woken = reference_->wake(); !woken) return failed_reference(woken.error());
+  took = {};
+  took.each.looks.push_back(core_pace_ns());
   // As for the candidate: what a copy leaves in the device's caches is there for both.
   context_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const base::steady_clock clock;
-  took = {};
   took.begun_ns = clock.now_ns();
   const auto ns =
       reference_->run(static_cast<int>(calls), device_limits(reference_call_s), &took.each);
@@ -115,22 +117,24 @@ answered<void> device_module_calls::delivers(device_module& from, std::size_t ca
                                              device_window& took) {
   const base::steady_clock clock;
   took = {};
+  took.each.looks.push_back(core_pace_ns());
   took.begun_ns = clock.now_ns();
   const auto ns = from.deliver(static_cast<int>(calls), device_limits(60), &took.each);
   if (!ns) return tl::make_unexpected(ns.error());
+  took.each.looks.push_back(core_pace_ns());
   took.answer_ns = static_cast<double>(*ns);
   return {};
 }
 
 finding device_module_calls::delivery(std::size_t calls, device_window& took) {
-  if (const auto awake = reference_->wake(); !awake) return failed_reference(awake.error());
+  if (const auto woken = reference_->wake(); !woken) return failed_reference(woken.error());
   if (auto f = get_ready(); !f.ok()) return f;
   const auto done = delivers(*reference_, calls, took);
   return done ? finding{} : failed_reference(done.error());
 }
 
 finding device_module_calls::candidate_delivery(std::size_t calls, device_window& took) {
-  if (const auto awake = candidate_.wake(); !awake) return explain(awake.error(), "time");
+  if (const auto woken = candidate_.wake(); !woken) return explain(woken.error(), "time");
   if (auto f = get_ready(); !f.ok()) return f;
   const auto done = delivers(candidate_, calls, took);
   return done ? finding{} : explain(done.error(), "time");
@@ -138,12 +142,13 @@ finding device_module_calls::candidate_delivery(std::size_t calls, device_window
 
 finding device_module_calls::candidate(std::size_t calls, double limit_s, device_window& took) {
   poison(memory_.candidate_outputs(), calls);
-  if (const auto awake = candidate_.wake(); !awake) return explain(awake.error(), "time");
+  if (const auto woken = candidate_.wake(); !woken) return explain(woken.error(), "time");
+  took = {};
+  took.each.looks.push_back(core_pace_ns());
   // At the last moment: what it could see before it is asked it could begin with.
   context_.copy(memory_.candidate_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const base::steady_clock clock;
-  took = {};
   took.begun_ns = clock.now_ns();
   const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s), &took.each);
   if (!ns) return explain(ns.error(), "time");

@@ -23,7 +23,7 @@ struct device_window {
   /// From there until a copy of its outputs was made, in the evaluator's context. Work that is put
   /// off until behind the answer makes it longer, or comes too late to be copied. 0: not copied.
   double tail_ns = 0;
-  base::nanoseconds_t begun_ns = 0;  ///< by a steady clock
+  base::nanoseconds_t begun_ns = 0;  ///< when the first was asked, by a steady clock
   call_times each;
 };
 

@@ -6,7 +6,6 @@
 #include "env/gpu/check_layer.hpp"
 #include "env/judge/calm_core.hpp"
 #include "env/judge/core_lock.hpp"
-#include "env/judge/core_pace.hpp"
 #include "env/judge/timing_session.hpp"
 #include "env/lanes/pytorch/gpu/module_window_times.hpp"
 #include "env/measure/round_schedule.hpp"
@@ -28,7 +27,7 @@ constexpr double delivery_share = 0.25;
 constexpr std::size_t least_deliveries = 3;
 /// Deliveries with none of the candidate before them, where it matters how much they deviate.
 constexpr std::size_t least_undisturbed = 8;
-constexpr double longest_wait_for_core_s = 60;
+constexpr double longest_wait_for_core_s = 120;
 
 struct recorded_pair {
   window_pair times;  ///< of a call
@@ -93,6 +92,11 @@ class module_sides final : public timed_sides, private single_windows {
   [[nodiscard]] bool is_paired() const {
     return r_.protocol.statistic == aggregation::paired_log_ratio;
   }
+  /// Of what was measured on a core that was shared, or not. Other protocols leave nothing out.
+  [[nodiscard]] bool counts(bool shared) const { return calm_.counts(shared) || !is_paired(); }
+  void note_tail(const device_window& reference) {
+    if (reference.tail_ns > 0) times_.reference_tail(reference.tail_ns);
+  }
 
   const module_timing_request& r_;
   step_seconds& steps_;
@@ -114,9 +118,7 @@ class module_sides final : public timed_sides, private single_windows {
 finding module_sides::side(bool candidate, bool copies, std::size_t calls, device_window& took) {
   const step_clock step(steps_, "clock: windows with what stands around them");
   if (candidate) return r_.calls->candidate(calls, limit_s(), took);
-  auto f = r_.calls->reference(calls, copies, took);
-  if (f.ok() && took.tail_ns > 0) times_.reference_tail(took.tail_ns);
-  return f;
+  return r_.calls->reference(calls, copies, took);
 }
 
 finding module_sides::pair_of_windows(std::span<const module_case> window, bool candidate_first,
@@ -136,10 +138,12 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
   const auto calls = static_cast<double>(window.size());
   took.times = {reference.answer_ns / calls, candidate.answer_ns / calls};
   took.tail_ns = candidate.tail_ns;
-  const double shared =
-      std::max(shared_part(reference.each.paces), shared_part(candidate.each.paces));
-  took.counts = calm_.counts(shared) || !is_paired();
-  calm_.saw(shared);
+  const bool reference_shared = calm_pairs::is_shared(reference.each.looks);
+  const bool candidate_shared = calm_pairs::is_shared(candidate.each.looks);
+  took.counts = counts(reference_shared || candidate_shared);
+  calm_.saw(reference_shared, candidate_shared);
+  // What a tail on a shared core takes is forgiven nobody.
+  if (took.counts) note_tail(reference);
   return {};
 }
 
@@ -162,7 +166,7 @@ finding module_sides::deliver() {
     if (r_.after_window) r_.after_window(is_candidate, false, took);
   }
   const double call_ns = reference.answer_ns / static_cast<double>(slots_);
-  if (is_paired() && !calm_.counts(shared_part(reference.each.paces))) return {};
+  if (!counts(calm_pairs::is_shared(reference.each.looks))) return {};
   times_.delivered(call_ns);
   if (candidate_last) times_.delivered_undisturbed(call_ns);
   return {};
@@ -171,10 +175,13 @@ finding module_sides::deliver() {
 /// By the reference alone, until so many are there that their quartiles say something.
 finding module_sides::deliver_undisturbed() {
   const step_clock step(steps_, "clock: deliveries");
+  std::size_t left_out = 0;
   while (times_.undisturbed_deliveries() < least_undisturbed) {
     device_window took;
     place_->settle();
     if (auto f = r_.calls->delivery(slots_, took); !f.ok()) return f;
+    const bool counted = counts(calm_pairs::is_shared(took.each.looks));
+    if (!counted && left_out++ < least_undisturbed) continue;
     times_.delivered_undisturbed(took.answer_ns / static_cast<double>(slots_));
   }
   return {};
@@ -195,6 +202,7 @@ finding module_sides::rehearse() {
 void module_sides::begin() {
   times_.forget();
   result_.calls = 0;
+  result_.left_out = 0;
 }
 
 /// Windows that do not count, in which one call has a hidden distribution: a module that is careful
@@ -214,7 +222,10 @@ finding module_sides::pair(std::size_t, bool candidate_first, std::optional<wind
     if (auto f = hidden_call(); !f.ok()) return f;
   recorded_pair both;
   if (auto f = pair_of_windows(r_.calls->fresh(slots_), candidate_first, both); !f.ok()) return f;
-  if (!both.counts) return {};
+  if (!both.counts) {
+    ++result_.left_out;
+    return {};
+  }
   took = both.times;
   times_.pair_tail(both.tail_ns);
   result_.calls += static_cast<std::int64_t>(slots_);
@@ -236,6 +247,7 @@ finding module_sides::window(bool candidate, std::size_t drawn, std::vector<doub
   if (candidate || !candidates_began_)
     if (auto f = make(drawn_[drawn]); !f.ok()) return f;
   if (auto f = side(candidate, copies, slots_, took); !f.ok()) return f;
+  if (!candidate) note_tail(took);
   call_ns.assign(slots_, took.answer_ns / static_cast<double>(slots_));
   if (!candidate) return candidates_began_ ? finding{} : deliver_at_times();
   times_.window_tail(drawn, took.tail_ns);
@@ -245,13 +257,13 @@ finding module_sides::window(bool candidate, std::size_t drawn, std::vector<doub
 
 module_timing_result module_sides::measure() {
   const base::steady_clock clock;
-  // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
-  const device_quiet::hold quiet(*r_.quiet);
   const auto lease = core_lease::take(r_.cores.front(), longest_wait_for_core_s);
   if (!lease) {
     result_.outcome = {verdict_kind::infra_error, "", lease.error().message, std::nullopt};
     return std::move(result_);
   }
+  // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
+  const device_quiet::hold quiet(*r_.quiet);
   const auto [reference_pid, candidate_pid] = r_.calls->processes();
   const coming_first reference_first(reference_pid), candidate_first(candidate_pid);
   calm_core place(r_.cores, {reference_pid, candidate_pid});

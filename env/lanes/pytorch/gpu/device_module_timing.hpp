@@ -18,6 +18,7 @@ struct module_timing_request {
   device_module_task* task = nullptr;
   device_quiet* quiet = nullptr;  ///< held throughout
   /// On which both sides are called: the first, or another while that one is shared (calm_core).
+  /// Not empty.
   std::span<const int> cores;
   std::uint64_t order_seed = 0;
   double budget_s = 0.5;
@@ -42,6 +43,8 @@ struct module_timing_result {
   bool is_hidden = false;
   double tail_ns = 0;      ///< q
   std::int64_t calls = 0;  ///< of each side that counted
+  std::int64_t left_out =
+      0;  ///< pairs that did not count, since their core was shared (calm_pairs)
   double seconds = 0;
 };
 

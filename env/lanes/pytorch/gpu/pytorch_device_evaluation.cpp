@@ -357,8 +357,12 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
       {"timed outputs", result.outcome.right(),
        result.outcome.ok()
            ? fmt::format("{} calls of each; {:.1f} us taken off each for what stands "
-                         "around it",
-                         result.calls, result.delivery_ns / 1000)
+                         "around it{}",
+                         result.calls, result.delivery_ns / 1000,
+                         result.left_out > 0 ? fmt::format("; {} pairs left out, their core was "
+                                                           "shared",
+                                                           result.left_out)
+                                             : "")
            : result.outcome.detail});
   if (!settle_call(result.outcome)) return false;
   into = std::move(result.pairs);
