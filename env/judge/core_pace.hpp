@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 #include "base/clock.hpp"
@@ -14,6 +15,9 @@ namespace quern::env {
 /// in this machine or in one that shares its processors. It is short of the core's width alone and
 /// touches no memory, so that caches do not matter to it; the clock rate does. Thread-safe.
 base::nanoseconds_t core_pace_ns();
+
+/// What looks at a core: core_pace_ns(), and in tests what says as it is told.
+using core_look = std::function<base::nanoseconds_t()>;
 
 /// How many of these looks say that the core is shared: they took more than 1.25 times the least
 /// that this process saw on any core in the last 30 to 60 s.

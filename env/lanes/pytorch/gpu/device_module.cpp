@@ -6,7 +6,6 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
-#include "env/judge/core_pace.hpp"
 
 namespace quern::env {
 namespace {
@@ -39,17 +38,17 @@ answered<void> settled(answered<runner::reply> reply) {
 /// Nanoseconds between two looks at the core, at least.
 constexpr base::nanoseconds_t look_ns = 100'000;
 
-/// From the first question to the last answer; `ask` gets the number of each. `looks`: between some
+/// From the first question to the last answer; `ask` gets the number of each. `look`: between some
 /// of them, which counts: what a call left to the device goes on meanwhile.
 template <class Ask>
-answered<base::nanoseconds_t> ask_each(int questions, call_times* each, bool looks,
+answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const core_look& look,
                                        const Ask& ask) {
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   auto end = begin, looked = begin;
   for (int i = 0; i < questions; ++i) {
-    if (looks && end - looked > look_ns) {
-      each->looks.push_back(core_pace_ns());
+    if (look && each != nullptr && end - looked > look_ns) {
+      each->looks.push_back(look());
       looked = end;
     }
     const answered<base::nanoseconds_t> took = ask(i);
@@ -108,14 +107,14 @@ answered<void> device_module::wake() {
 }
 
 answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits,
-                                                 call_times* each) {
-  return ask_each(calls, each, each != nullptr,
+                                                 call_times* each, const core_look& look) {
+  return ask_each(calls, each, look,
                   [&](int call) { return child().link().run(call, call + 1, limits); });
 }
 
 answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits,
                                                      call_times* each) {
-  return ask_each(calls, each, false, [&](int) -> answered<base::nanoseconds_t> {
+  return ask_each(calls, each, {}, [&](int) -> answered<base::nanoseconds_t> {
     base::nanoseconds_t took = 0;
     const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, &took);
     if (!done) return tl::make_unexpected(done.error());

@@ -11,6 +11,7 @@
 #include "base/status.hpp"
 #include "env/gpu/device_context.hpp"
 #include "env/gpu/slots.hpp"
+#include "env/judge/core_pace.hpp"
 #include "env/lanes/pytorch/module_process.hpp"
 #include "env/lanes/pytorch/process/module_sheet.hpp"
 #include "env/runner/gpu_protocol.hpp"
@@ -45,11 +46,12 @@ class device_module final {
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
   /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
-  /// `each`: gets the times, and looks at the core between calls, some 0.1 ms apart. What is timed
-  /// is asked by a thread on the process's core: on another one it would be woken late.
-  answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr);
+  /// `each`: gets the times, and what `look` says between calls, 0.1 ms apart or more. What is
+  /// timed is asked by a thread on the process's core: on another one it would be woken late.
+  answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr,
+                                    const core_look& look = {});
   /// So many times the results of the last call once more: what calls cost in which nothing is
-  /// computed. The rest as of run(), but that there are no looks.
+  /// computed. The rest as of run(), without looks.
   answered<base::nanoseconds_t> deliver(int calls, question_limits limits,
                                         call_times* each = nullptr);
 

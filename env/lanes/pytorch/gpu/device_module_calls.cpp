@@ -8,7 +8,6 @@
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
-#include "env/judge/core_pace.hpp"
 
 namespace quern::env {
 namespace {
@@ -95,14 +94,14 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   poison(memory_.reference_outputs(), calls);
   if (const auto woken = reference_->wake(); !woken) return failed_reference(woken.error());
   took = {};
-  took.each.looks.push_back(core_pace_ns());
+  took.each.looks.push_back(look_());
   // As for the candidate: what a copy leaves in the device's caches is there for both.
   context_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const base::steady_clock clock;
   took.begun_ns = clock.now_ns();
   const auto ns =
-      reference_->run(static_cast<int>(calls), device_limits(reference_call_s), &took.each);
+      reference_->run(static_cast<int>(calls), device_limits(reference_call_s), &took.each, look_);
   if (!ns) return failed_reference(ns.error());
   took.answer_ns = static_cast<double>(*ns);
   if (!copies) return {};
@@ -114,14 +113,14 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
 }
 
 answered<void> device_module_calls::delivers(device_module& from, std::size_t calls,
-                                             device_window& took) {
+                                             device_window& took) const {
   const base::steady_clock clock;
   took = {};
-  took.each.looks.push_back(core_pace_ns());
+  took.each.looks.push_back(look_());
   took.begun_ns = clock.now_ns();
   const auto ns = from.deliver(static_cast<int>(calls), device_limits(60), &took.each);
   if (!ns) return tl::make_unexpected(ns.error());
-  took.each.looks.push_back(core_pace_ns());
+  took.each.looks.push_back(look_());
   took.answer_ns = static_cast<double>(*ns);
   return {};
 }
@@ -144,13 +143,14 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
   poison(memory_.candidate_outputs(), calls);
   if (const auto woken = candidate_.wake(); !woken) return explain(woken.error(), "time");
   took = {};
-  took.each.looks.push_back(core_pace_ns());
+  took.each.looks.push_back(look_());
   // At the last moment: what it could see before it is asked it could begin with.
   context_.copy(memory_.candidate_inputs(), memory_.staging(), input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const base::steady_clock clock;
   took.begun_ns = clock.now_ns();
-  const auto ns = candidate_.run(static_cast<int>(calls), device_limits(limit_s), &took.each);
+  const auto ns =
+      candidate_.run(static_cast<int>(calls), device_limits(limit_s), &took.each, look_);
   if (!ns) return explain(ns.error(), "time");
   const auto answered = clock.now_ns();
   context_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));

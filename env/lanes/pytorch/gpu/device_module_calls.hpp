@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -46,6 +47,9 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
+  /// Who looks at the core before windows and between calls: not null.
+  void look_by(core_look look) { look_ = std::move(look); }
+
   /// Numbers of the processes of the reference and of the candidate.
   [[nodiscard]] std::array<int, 2> processes() const;
   /// Contents that no call had before, of the nominal distribution, for `calls` calls.
@@ -74,7 +78,7 @@ class device_module_calls {
 
  private:
   finding failed_reference(const runner_failure& why);
-  static answered<void> delivers(device_module& from, std::size_t calls, device_window& took);
+  answered<void> delivers(device_module& from, std::size_t calls, device_window& took) const;
   void poison(std::uint64_t outputs, std::size_t calls);
   [[nodiscard]] std::uint64_t input_bytes(std::size_t calls) const {
     return calls * task_.places.inputs.stride();
@@ -92,6 +96,7 @@ class device_module_calls {
   device_allocation flush_;
   std::uint64_t flush_bytes_ = 0;
   bool flushes_ = true;
+  core_look look_ = core_pace_ns;
   device_module* reference_;
   double limits_wider_ = 1;
 };

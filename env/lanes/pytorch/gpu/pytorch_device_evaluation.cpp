@@ -27,6 +27,7 @@ constexpr double most_of_device_for_candidate = 0.5;
 /// while it is measured.
 constexpr std::uint64_t moved_by_contexts = std::uint64_t{4} << 30;
 constexpr std::uint64_t moved_by_reference = std::uint64_t{4} << 30;
+constexpr std::string_view health_step = "around the clock: clocks, company and faults by NVML";
 /// Windows of a side from one look at its clocks to the next.
 constexpr std::size_t windows_a_clock_look = 3;
 
@@ -323,6 +324,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
                             *candidate_, request_.seed + round);
   if (baseline_ != nullptr) calls.measure_over(*baseline_);
+  calls.look_by(state_.options.look);
   base::random_stream addresses(request_.seed, "timing", {round});
   module_timing_request timed;
   timed.calls = &calls;
@@ -342,13 +344,19 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
     if (state_.options.after_window) state_.options.after_window(candidate, of_calls, took);
   };
   module_timing_result result;
-  watch.begin(seen_, state_.care->quarantine(), state_.care->now());
+  {
+    const step_clock step(state_.steps, health_step);
+    watch.begin(seen_, state_.care->quarantine(), state_.care->now());
+  }
   {
     stage_clock clock(state_.seconds.time);
     const process_memory::question look(&*own_memory_, moved_by_reference);
     result = time_module(timed);
   }
-  watch.end(seen_, state_.care->quarantine(), state_.care->now());
+  {
+    const step_clock step(state_.steps, health_step);
+    watch.end(seen_, state_.care->quarantine(), state_.care->now());
+  }
   verdict_.device = seen_.conditions(watch.bus_id());
   if (!within_memory()) return false;
   if (auto why = seen_.unfair(); why && result.outcome.ok())

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/status.hpp"
+#include "env/judge/core_pace.hpp"
 #include "env/judge/evaluation_request.hpp"
 #include "env/judge/evaluator_options.hpp"
 #include "env/judge/exact_request.hpp"
@@ -32,6 +33,7 @@ struct pytorch_device_options : evaluator_options {
   /// Hears of each window, of calls or else of deliveries, on the thread that evaluates, outside of
   /// what is timed. Empty: nobody does.
   std::function<void(bool candidate, bool of_calls, const device_window& took)> after_window;
+  core_look look = core_pace_ns;  ///< at the core, before windows and between calls
 };
 
 /// Judges candidates of lane `pytorch` on GPU `options.gpu`. Owns the evaluator's memory there and

@@ -79,6 +79,34 @@ TEST_CASE("who asks hears of each window, of calls and of deliveries, on either 
   CHECK(comes_first);
 }
 
+TEST_CASE("pairs on a core that was shared do not count, as long as most are calm") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  core_pace_ns();  // so that something is known of a core of its own
+  // Where the last of so many pairs looks shared; 0: none does.
+  const auto left_out_of = [&](int every) {
+    int windows = 0;
+    with->options.after_window = [&](bool, bool of_calls, const device_window&) {
+      windows += of_calls ? 1 : 0;
+    };
+    with->options.look = [&]() -> base::nanoseconds_t {
+      constexpr base::nanoseconds_t calm_ns = 1, shared_ns = 1'000'000'000;
+      return every > 0 && windows / 2 % every == every - 1 ? shared_ns : calm_ns;
+    };
+    const verdict v = judged_by_fake(candidate(honest), true);
+    with->options.after_window = nullptr;
+    with->options.look = core_pace_ns;
+    CAPTURE(v.detail);
+    const auto timed = std::ranges::find(v.checks, "timed outputs", &check_result::name);
+    REQUIRE(timed != v.checks.end());
+    CHECK(timed->pass);
+    return contains(timed->detail, " pairs left out");
+  };
+  CHECK_FALSE(left_out_of(0));
+  CHECK(left_out_of(3));
+  CHECK_FALSE(left_out_of(1));
+}
+
 TEST_CASE("a process that is waited for did not stand ready, and orders come by the batch") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
