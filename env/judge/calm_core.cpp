@@ -31,11 +31,15 @@ bool is_core_shared() {
 
 calm_core::calm_core(std::span<const int> cores, std::vector<int> processes,
                      std::function<bool()> is_shared)
-    : cores_(cores), processes_(std::move(processes)), is_shared_(std::move(is_shared)) {}
+    : cores_(cores), processes_(std::move(processes)), is_shared_(std::move(is_shared)) {
+  // A core that is always shared is told by another one that is not.
+  for (std::size_t place = 1; place < cores_.size(); ++place)
+    if (go_to(place)) (void)is_shared_();
+  return_to_first();
+}
 
 calm_core::~calm_core() {
-  go_to(0);
-  take_processes();
+  return_to_first();
 }
 
 /// Whether this thread is there now. If not, it is on the first core.
@@ -51,17 +55,11 @@ bool calm_core::go_to(std::size_t place) {
   return true;
 }
 
-/// To where this thread is: all of them, or none.
-bool calm_core::take_processes() {
-  if (processes_at_ == at_) return true;
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (move_to(processes_[i], core())) continue;
-    for (std::size_t back = 0; back < i; ++back)
-      (void)move_to(processes_[back], cores_[processes_at_]);
-    return false;
-  }
-  processes_at_ = at_;
-  return true;
+/// Whatever can be moved: a process may have ended.
+void calm_core::return_to_first() {
+  go_to(0);
+  for (const int process : processes_)
+    (void)move_to(process, core());
 }
 
 void calm_core::settle() {
@@ -69,12 +67,12 @@ void calm_core::settle() {
   const std::size_t from = at_;
   for (std::size_t step = 1; step < cores_.size(); ++step) {
     if (!go_to((from + step) % cores_.size()) || is_shared_()) continue;
-    if (take_processes()) return;
-    stays_ = true;
-    break;
+    stays_ = !std::ranges::all_of(processes_, [&](int one) { return move_to(one, core()); });
+    if (stays_) return_to_first();
+    return;
   }
   // Somebody may have taken that core meanwhile: then the first one, which is leased.
-  if (!go_to(from)) take_processes();
+  if (!go_to(from)) return_to_first();
 }
 
 bool calm_pairs::is_shared(std::span<const base::nanoseconds_t> looks) {

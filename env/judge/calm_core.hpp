@@ -23,7 +23,8 @@ bool is_core_shared();
 class calm_core {
  public:
   /// `cores`: at least one; outlives it. `processes`: their first threads, which make the calls, go
-  /// where this thread goes. `is_shared`: of the calling thread's core, now.
+  /// where this thread goes, at first to the first core. `is_shared`: of the calling thread's core,
+  /// now; asked on each core once at first.
   calm_core(std::span<const int> cores, std::vector<int> processes,
             std::function<bool()> is_shared = is_core_shared);
   calm_core(const calm_core&) = delete;
@@ -31,20 +32,20 @@ class calm_core {
   ~calm_core();
 
   /// Stays where it is unless that core is shared and another one is not, which nobody else
-  /// measures on. Where a process cannot be moved (it ended, or is another user's) all stay, for
-  /// good. Takes three looks, and up to some 100 us for each core that it goes to.
+  /// measures on. Where a process cannot be moved (it ended, or is another user's) all go to the
+  /// first core, for good. Takes three looks, and up to some 100 us for each core that it goes to.
   void settle();
   [[nodiscard]] int core() const { return cores_[at_]; }
 
  private:
   bool go_to(std::size_t place);
-  bool take_processes();
+  void return_to_first();
 
   std::span<const int> cores_;
   std::vector<int> processes_;
   std::function<bool()> is_shared_;
   std::optional<core_lease> spare_;  ///< of the core where it is, unless that is the first
-  std::size_t at_ = 0, processes_at_ = 0;
+  std::size_t at_ = 0;
   bool stays_ = false;
 };
 

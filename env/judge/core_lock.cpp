@@ -13,7 +13,7 @@ namespace {
 
 /// About 28 times the weight of a process of nice 0.
 constexpr int first_nice = -15;
-constexpr double longest_choice_s = 10;
+constexpr double longest_choice_s = 60;
 
 std::string lock_name(int core, const char* what) {
   return fmt::format("core-{}.{}", core, what);
@@ -66,7 +66,10 @@ base::expected<core_choice> core_choice::choose(int core, std::size_t spare) {
   core_choice choice;
   // One after the other: who looks for spare cores has all of them for a moment.
   QUERN_TRY(auto choosing, open_host_lock("cores.choice"));
-  wait_for_host_lock(choosing, longest_choice_s);
+  if (!wait_for_host_lock(choosing, longest_choice_s))
+    return base::fail(base::errc::timeout,
+                      "another evaluator of this host has been choosing its core for {} s: end it",
+                      longest_choice_s);
   if (core >= 0) {
     QUERN_TRY(auto owner, open_host_lock(lock_name(core, "owner")));
     try_host_lock(owner);

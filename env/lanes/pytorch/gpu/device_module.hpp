@@ -46,8 +46,9 @@ class device_module final {
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
   /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
-  /// `each`: gets the times, and what `look` says between calls, 0.1 ms apart or more. What is
-  /// timed is asked by a thread on the process's core: on another one it would be woken late.
+  /// `each`: gets the times, and what `look` says between calls, 0.1 ms apart or more (0.15 on
+  /// average). What is timed is asked by a thread on the process's core: on another one it would be
+  /// woken late.
   answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr,
                                     const core_look& look = {});
   /// So many times the results of the last call once more: what calls cost in which nothing is
