@@ -6,21 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include <sched.h>
-
 #include "env/judge/core_pace.hpp"
 
 namespace quern::env {
-namespace {
-
-bool move_to(int process, int core) {
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(static_cast<std::size_t>(core), &only);
-  return sched_setaffinity(process, sizeof only, &only) == 0;
-}
-
-}  // namespace
 
 bool is_core_shared() {
   // An interrupt makes one of them longer.
@@ -59,7 +47,7 @@ bool calm_core::go_to(std::size_t place) {
 void calm_core::return_to_first() {
   go_to(0);
   for (const int process : processes_)
-    (void)move_to(process, core());
+    (void)pin_to(process, core());
 }
 
 void calm_core::settle() {
@@ -67,7 +55,7 @@ void calm_core::settle() {
   const std::size_t from = at_;
   for (std::size_t step = 1; step < cores_.size(); ++step) {
     if (!go_to((from + step) % cores_.size()) || is_shared_()) continue;
-    stays_ = !std::ranges::all_of(processes_, [&](int one) { return move_to(one, core()); });
+    stays_ = !std::ranges::all_of(processes_, [&](int one) { return pin_to(one, core()); });
     if (stays_) return_to_first();
     return;
   }

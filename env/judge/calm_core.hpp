@@ -44,7 +44,8 @@ class calm_core {
   std::span<const int> cores_;
   std::vector<int> processes_;
   std::function<bool()> is_shared_;
-  std::optional<core_lease> spare_;  ///< of the core where it is, unless that is the first
+  /// Of the core where it is, unless that is the first.
+  std::optional<core_lease> spare_;
   std::size_t at_ = 0;
   bool stays_ = false;
 };
@@ -69,8 +70,10 @@ class calm_pairs {
 
   [[nodiscard]] bool leaves_out() const;
 
-  std::vector<bool> calm_;                          ///< of the last pairs, at most looked_at
-  double only_reference_ = 0, only_candidate_ = 0;  ///< pairs of which one window alone was shared
+  /// Of the last pairs, at most looked_at.
+  std::vector<bool> calm_;
+  /// Pairs of which one window alone was shared.
+  double only_reference_ = 0, only_candidate_ = 0;
 };
 
 }  // namespace quern::env

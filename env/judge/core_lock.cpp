@@ -56,6 +56,13 @@ base::status check_core(std::int64_t core) {
                     as_ranges(cores));
 }
 
+bool pin_to(int process, int core) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(static_cast<std::size_t>(core), &only);
+  return sched_setaffinity(process, sizeof only, &only) == 0;
+}
+
 std::size_t spare_cores(std::size_t allowed, std::size_t free, std::size_t wanted) {
   constexpr std::size_t least_allowed = 8;
   return allowed >= least_allowed && free >= allowed / 2 + wanted ? wanted : 0;
@@ -133,10 +140,7 @@ base::expected<core_lease> core_lease::take(int core, double seconds) {
                       "core {} was used by other evaluators for {} s; give them different cores",
                       core, seconds);
   sched_getaffinity(0, sizeof lease.before_, &lease.before_);
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(core, &only);
-  lease.pinned_ = sched_setaffinity(0, sizeof only, &only) == 0;
+  lease.pinned_ = pin_to(0, core);
   lease.nice_before_ = getpriority(PRIO_PROCESS, 0);
   come_first(0);
   lease.taken_ = true;

@@ -19,6 +19,10 @@ base::expected<std::vector<int>> allowed_cores();
 /// `core` may be asked for: -1 (any) or one of allowed_cores. Error: invalid_argument, naming them.
 base::status check_core(std::int64_t core);
 
+/// Lets the first thread of a process, or for 0 the calling thread, run on this core alone. Whether
+/// the kernel allowed it: the process is there, and is this user's unless this one is root's.
+bool pin_to(int process, int core);
+
 /// How many cores more than one an evaluator takes that wants `wanted`: as many, if eight or more
 /// are allowed to it, and half of these are owned by nobody when it has them; else 0.
 std::size_t spare_cores(std::size_t allowed, std::size_t free, std::size_t wanted);
@@ -39,6 +43,7 @@ class core_choice {
   [[nodiscard]] std::span<const int> cores() const { return cores_; }
 
  private:
+  /// `owner`: the lock of that core, or none where it is another evaluator's.
   void own(int core, base::unique_fd owner);
   base::status own_spare(const std::vector<int>& allowed, std::size_t spare);
 

@@ -9,7 +9,7 @@
 
 namespace quern::test {
 
-/// Tried in a child: it could not be taken back everywhere.
+/// Tried in a child, since it could not be taken back everywhere.
 inline bool may_come_first() {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);

@@ -100,7 +100,7 @@ TEST_CASE("pairs on a shared core do not count, as long as most of the last ones
   CHECK_FALSE(pairs.counts(true));
 }
 
-TEST_CASE("a candidate that makes its own windows look shared has nothing left out") {
+TEST_CASE("a candidate that makes its own windows look shared has nothing more left out") {
   env::calm_pairs pairs;
   int left_out = 0;
   for (int i = 0; i < 100; ++i) {

@@ -88,7 +88,8 @@ int bench_pytorch(int argc, char** argv) {
   app.add_option(
          "--windows", o.windows,
          "honest, rate: file that gets a line of JSON for each timed window: side, whether of "
-         "calls or of deliveries, when it began, and nanoseconds of each; behind those of an "
+         "calls or of deliveries, when it began, and nanoseconds of each and of looks at its core "
+         "(env/judge/core_pace.hpp); behind those of an "
          "evaluation one with its place in the list, task and verdict")
       ->needs(gpu);
   app.add_option(

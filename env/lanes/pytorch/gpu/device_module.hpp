@@ -20,8 +20,10 @@ namespace quern::env {
 
 /// Calls one after the other; in ns.
 struct call_times {
-  std::vector<base::nanoseconds_t> calls;  ///< from each question to its answer
-  std::vector<base::nanoseconds_t> looks;  ///< core_pace_ns(), of the core on which they are made
+  /// From each question to its answer.
+  std::vector<base::nanoseconds_t> calls;
+  /// What the core_look of the calls said, in its order.
+  std::vector<base::nanoseconds_t> looks;
 };
 
 /// Of one child with a GPU. Answers fail as those of runner_link do. Thread-compatible.

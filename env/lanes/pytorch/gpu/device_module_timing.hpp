@@ -43,8 +43,8 @@ struct module_timing_result {
   bool is_hidden = false;
   double tail_ns = 0;      ///< q
   std::int64_t calls = 0;  ///< of each side that counted
-  std::int64_t left_out =
-      0;  ///< pairs that did not count, since their core was shared (calm_pairs)
+  /// Pairs that did not count, since their core was shared (calm_pairs).
+  std::int64_t left_out = 0;
   double seconds = 0;
 };
 

@@ -3,10 +3,9 @@
 
 #include <utility>
 
-#include <sched.h>
-
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
+#include "env/judge/core_lock.hpp"
 
 namespace quern::env {
 namespace {
@@ -86,16 +85,6 @@ base::status check_against_eager(device_module& process, baseline_choice which,
   return {};
 }
 
-/// Where models are called, its thread, once compilers are done with all others. A process of
-/// another user stays where it is, unless this one is root's: times are less even then.
-void call_on_core(device_module& process, int core) {
-  if (core < 0) return;
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(static_cast<std::size_t>(core), &only);
-  (void)::sched_setaffinity(process.child().pid(), sizeof only, &only);
-}
-
 }  // namespace
 
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
@@ -130,7 +119,9 @@ base::expected<device_module*> baseline_of(device_module_task& of, baseline_choi
   QUERN_CHECK(context_is_done(context));
   const auto called = made->child().call_as(name_of(which), of.slots, making_a_baseline);
   if (!called) return tl::make_unexpected(baseline_error(which, called.error()));
-  call_on_core(*made, core);
+  // Its compilers are done with all others. A process of another user may stay where it is: times
+  // are less even then.
+  if (core >= 0) (void)pin_to(made->child().pid(), core);
   QUERN_CHECK(check_against_eager(*made, which, of, context, memory));
   processes.baseline = std::move(made);
   processes.baseline_is = which;

@@ -1,0 +1,83 @@
+// Timed windows of a module on a device that is none: who hears of them, and which pairs count.
+#include <map>
+#include <numeric>
+#include <optional>
+#include <span>
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include "support/may_come_first.hpp"
+#include "tests/env/pytorch/gpu/fake_fixture.hpp"
+
+using namespace quern;
+using namespace quern::env;
+using namespace quern::test;
+using namespace quern::test::modules;
+
+TEST_CASE("who asks hears of each window, of calls and of deliveries, on either side") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  std::map<std::pair<bool, bool>, int> heard;
+  std::size_t calls = 0;
+  bool adds_up = true, comes_first = true;
+  const bool may = may_come_first();
+  with->options.after_window = [&](bool candidate, bool of_calls, const device_window& took) {
+    ++heard[{candidate, of_calls}];
+    calls = took.each.calls.size();
+    const auto sum = [](std::span<const base::nanoseconds_t> of) {
+      return static_cast<double>(std::reduce(of.begin(), of.end(), base::nanoseconds_t{0}));
+    };
+    REQUIRE_FALSE(took.each.looks.empty());
+    // Looks between calls count, or the device had that time for nothing.
+    const double between = of_calls ? sum(std::span(took.each.looks).subspan(1)) : 0;
+    const double least = sum(took.each.calls) + between;
+    adds_up = adds_up && took.begun_ns > 0 && least > 0 && least <= took.answer_ns;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    REQUIRE(::sched_getaffinity(0, sizeof cores, &cores) == 0);
+    const bool is_there = CPU_COUNT(&cores) == 1 && CPU_ISSET(with->core.core(), &cores);
+    const bool is_first = !may || ::getpriority(PRIO_PROCESS, 0) == -15;
+    comes_first = comes_first && is_there && is_first;
+  };
+  const verdict v = judged_by_fake(candidate(honest), true);
+  with->options.after_window = nullptr;
+  CAPTURE(v.detail);
+  for (const bool candidate : {false, true}) {
+    CHECK(heard[{candidate, true}] >= 8);
+    CHECK(heard[{candidate, false}] >= 3);
+  }
+  CHECK(heard[{false, true}] == heard[{true, true}]);
+  CHECK(calls >= 2);
+  CHECK(adds_up);
+  CHECK(comes_first);
+}
+
+TEST_CASE("pairs on a core that was shared do not count, as long as most are calm") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  core_pace_ns();  // so that something is known of a core of its own
+  // Where the last of so many pairs looks shared; 0: none does. None: there was no time.
+  const auto left_out_of = [&](int every) -> std::optional<bool> {
+    int windows = 0;
+    with->options.after_window = [&](bool, bool of_calls, const device_window&) {
+      windows += of_calls ? 1 : 0;
+    };
+    with->options.look = [&]() -> base::nanoseconds_t {
+      constexpr base::nanoseconds_t calm_ns = 1, shared_ns = 1'000'000'000;
+      return every > 0 && windows / 2 % every == every - 1 ? shared_ns : calm_ns;
+    };
+    const verdict v = judged_by_fake(candidate(honest), true);
+    with->options.after_window = nullptr;
+    with->options.look = core_pace_ns;
+    CAPTURE(v.detail);
+    const auto timed = std::ranges::find(v.checks, "timed outputs", &check_result::name);
+    REQUIRE(timed != v.checks.end());
+    CHECK(timed->pass);
+    if (!contains(timed->detail, "calls of each")) return std::nullopt;
+    return contains(timed->detail, " pairs left out");
+  };
+  CHECK_FALSE(left_out_of(0).value_or(false));
+  CHECK(left_out_of(3).value_or(true));
+  CHECK_FALSE(left_out_of(1).value_or(false));
+}
