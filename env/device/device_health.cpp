@@ -142,8 +142,9 @@ struct device_health::functions {
     return function == nullptr ? base::expected<bool>(false) : gave_value(function(args...));
   }
 
-  base::status sample_processes(void* device, std::span<const std::uint32_t> own,
+  base::status sample_processes(void* device, const process_filter& is_own,
                                 device_health_sample& into) const;
+  [[nodiscard]] highest_clocks ask_highest(void* device) const;
 
   /// The set in which the driver's error numbers arrive; null where it gives none.
   [[nodiscard]] void* listen(void* device) const;
@@ -200,7 +201,20 @@ base::expected<device_health> device_health::open(const std::string& bus_id,
     return fail(absent ? errc::not_found : errc::unavailable, "GPU {}: {}", bus_id, why);
   }
   void* events = nvml->listen(device);
-  return device_health(nvml.release(), device, events);
+  const highest_clocks highest = nvml->ask_highest(device);
+  device_health opened(nvml.release(), device, events);
+  opened.highest_ = highest;
+  return opened;
+}
+
+device_health::highest_clocks device_health::functions::ask_highest(void* device) const {
+  const auto highest = [&](int which) -> std::optional<std::uint32_t> {
+    unsigned int mhz = 0;
+    // A device that is lost says so to the first sample.
+    if (!asked(max_clock, device, which, &mhz).value_or(false)) return std::nullopt;
+    return mhz;
+  };
+  return {highest(nvml_graphics), highest(nvml_sm), highest(nvml_memory_clock)};
 }
 
 void device_health::close() noexcept {
@@ -214,6 +228,7 @@ void device_health::close() noexcept {
 device_health::device_health(device_health&& other) noexcept
     : nvml_(std::exchange(other.nvml_, nullptr)),
       device_(other.device_),
+      highest_(other.highest_),
       events_(std::exchange(other.events_, nullptr)) {}
 
 device_health& device_health::operator=(device_health&& other) noexcept {
@@ -221,6 +236,7 @@ device_health& device_health::operator=(device_health&& other) noexcept {
   close();
   nvml_ = std::exchange(other.nvml_, nullptr);
   device_ = other.device_;
+  highest_ = other.highest_;
   events_ = std::exchange(other.events_, nullptr);
   return *this;
 }
@@ -229,8 +245,7 @@ device_health::~device_health() {
   close();
 }
 
-base::status device_health::functions::sample_processes(void* device,
-                                                        std::span<const std::uint32_t> own,
+base::status device_health::functions::sample_processes(void* device, const process_filter& is_own,
                                                         device_health_sample& into) const {
   if (processes == nullptr) return {};
   std::vector<process_info> found(32);
@@ -251,7 +266,7 @@ base::status device_health::functions::sample_processes(void* device,
   for (const auto& process : found) {
     const std::uint64_t bytes = process.used_bytes == nvml_not_available ? 0 : process.used_bytes;
     into.process_bytes += bytes;
-    if (std::find(own.begin(), own.end(), process.pid) != own.end()) continue;
+    if (is_own && is_own(process.pid)) continue;
     into.other_process_bytes += bytes;
     ++others;
   }
@@ -261,8 +276,7 @@ base::status device_health::functions::sample_processes(void* device,
   return {};
 }
 
-base::expected<device_health_sample> device_health::sample(
-    std::span<const std::uint32_t> own) const {
+base::expected<device_health_sample> device_health::sample(const process_filter& is_own) const {
   if (nvml_ == nullptr) return fail(errc::internal, "this device_health was moved from");
   const functions& nvml = *nvml_;
   device_health_sample result;
@@ -276,9 +290,9 @@ base::expected<device_health_sample> device_health::sample(
   QUERN_CHECK(ask(nvml.clock, result.graphics_mhz, int{nvml_graphics}));
   QUERN_CHECK(ask(nvml.clock, result.sm_mhz, int{nvml_sm}));
   QUERN_CHECK(ask(nvml.clock, result.memory_mhz, int{nvml_memory_clock}));
-  QUERN_CHECK(ask(nvml.max_clock, result.graphics_max_mhz, int{nvml_graphics}));
-  QUERN_CHECK(ask(nvml.max_clock, result.sm_max_mhz, int{nvml_sm}));
-  QUERN_CHECK(ask(nvml.max_clock, result.memory_max_mhz, int{nvml_memory_clock}));
+  result.graphics_max_mhz = highest_.graphics_mhz;
+  result.sm_max_mhz = highest_.sm_mhz;
+  result.memory_max_mhz = highest_.memory_mhz;
   QUERN_CHECK(ask(nvml.power, result.power_mw));
   QUERN_CHECK(ask(nvml.power_limit, result.power_limit_mw));
   QUERN_CHECK(ask(nvml.temperature, result.temperature_c, nvml_temperature_gpu));
@@ -291,7 +305,7 @@ base::expected<device_health_sample> device_health::sample(
     result.memory_total_bytes = memory.total;
     result.memory_used_bytes = memory.used;
   }
-  QUERN_CHECK(nvml.sample_processes(device_, own, result));
+  QUERN_CHECK(nvml.sample_processes(device_, is_own, result));
   return result;
 }
 

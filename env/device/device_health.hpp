@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +75,8 @@ std::string to_text(const device_health_sample& sample);
 /// Samples may be taken from any thread. Without MIG: an instance has no clocks of its own.
 class device_health {
  public:
+  using process_filter = std::function<bool(std::uint32_t pid)>;
+
   /// `bus_id` as gpu_probe and nvidia-smi write it ("0000:0F:00.0"). Takes up to a second on a
   /// machine without a persistence daemon. Errors: unavailable where the library or a function
   /// without which nothing is known is missing, or the driver refuses; not_found for no such
@@ -86,11 +88,12 @@ class device_health {
   device_health& operator=(device_health&& other) noexcept;
   ~device_health();
 
-  /// Some hundred microseconds, more for the first. `own`: the caller's runners and itself, as
-  /// process ids of the namespace that NVML sees. In a container with ids of its own that is the
-  /// host's or none at all: there `other_processes` says little, and 0 is no proof.
+  /// Some hundred microseconds, more for the first. `is_own`: of a process id of the namespace that
+  /// NVML sees, whether it is the caller or a runner of its own; empty: none is. In a container
+  /// with ids of its own that namespace is the host's or none at all: there `other_processes` says
+  /// little, and 0 is no proof.
   /// Errors: io when the device is lost or has to be reset, unavailable when the driver fails.
-  base::expected<device_health_sample> sample(std::span<const std::uint32_t> own = {}) const;
+  base::expected<device_health_sample> sample(const process_filter& is_own = {}) const;
 
   /// A part of sample(), in some ten microseconds. Errors as there.
   base::expected<device_clocks> clocks() const;
@@ -100,12 +103,18 @@ class device_health {
 
  private:
   struct functions;
+  /// What never changes. The driver takes a millisecond for each.
+  struct highest_clocks {
+    std::optional<std::uint32_t> graphics_mhz, sm_mhz, memory_mhz;
+  };
+
   device_health(const functions* nvml, void* device, void* events)
       : nvml_(nvml), device_(device), events_(events) {}
   void close() noexcept;
 
   const functions* nvml_ = nullptr;  ///< ours; null when moved from
   void* device_ = nullptr;
+  highest_clocks highest_;
   void* events_ = nullptr;  ///< NVML's set of events; null: it gives none
 };
 

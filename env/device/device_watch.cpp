@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <set>
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -14,36 +12,33 @@
 namespace quern::env {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// What looks at clocks may cost a measurement, which lasts 100 ms or more.
 constexpr base::nanoseconds_t most_looking_ns = 5'000'000;
 
-void add_children(std::uint32_t pid, std::set<std::uint32_t>& known) {
-  std::error_code ended;  // a process or thread that has just gone has no children
-  for (fs::directory_iterator thread(fmt::format("/proc/{}/task", pid), ended), end;
-       !ended && thread != end; thread.increment(ended)) {
-    const auto text = base::read_file(thread->path() / "children", 1U << 16U);
-    if (!text) continue;
-    const char* at = text->data();
-    const char* const past = at + text->size();
-    while (at < past) {
-      std::uint32_t child = 0;
-      const auto [next, error] = std::from_chars(at, past, child);
-      if (error == std::errc() && known.insert(child).second) add_children(child, known);
-      at = next == at ? at + 1 : next;
-    }
-  }
+/// 0: there is no such process, or it is not told.
+std::uint32_t parent_of(std::uint32_t pid) {
+  const auto text = base::read_file(fmt::format("/proc/{}/stat", pid), 1U << 12U);
+  if (!text) return 0;
+  // "PID (NAME) S PARENT ...", and a name may have parentheses.
+  const std::size_t name_end = text->rfind(')');
+  constexpr std::size_t to_parent = 4;
+  if (name_end == std::string::npos || name_end + to_parent >= text->size()) return 0;
+  std::uint32_t parent = 0;
+  const char* const at = text->data() + name_end + to_parent;
+  const auto read = std::from_chars(at, text->data() + text->size(), parent);
+  return read.ec == std::errc() ? parent : 0;
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> own_processes() {
-  std::error_code unused;
-  if (!fs::exists("/proc/thread-self/children", unused)) return {};
-  std::set<std::uint32_t> known{static_cast<std::uint32_t>(::getpid())};
-  add_children(*known.begin(), known);
-  return {known.begin(), known.end()};
+bool is_own_process(std::uint32_t pid) {
+  constexpr int most_generations = 64;
+  const auto own = static_cast<std::uint32_t>(::getpid());
+  for (int i = 0; i < most_generations && pid > 1; ++i) {
+    if (pid == own) return true;
+    pid = parent_of(pid);
+  }
+  return pid == own;
 }
 
 device_watch::device_watch(const std::string& bus_id, const std::string& library)
@@ -60,8 +55,7 @@ std::optional<device_health_sample> device_watch::sample(bool& knows_own, device
                                                          base::nanoseconds_t now) {
   knows_own = false;
   if (!health_) return std::nullopt;
-  const auto own = own_processes();
-  auto seen = health_->sample(own);
+  auto seen = health_->sample(is_own_process);
   if (!seen) {
     if (seen.error().code == base::errc::io && device != nullptr)
       device->enter(quarantine_cause::hardware, seen.error().message, now);
@@ -69,7 +63,7 @@ std::optional<device_health_sample> device_watch::sample(bool& knows_own, device
   }
   // This process has a context there: where it is not in the list, ids are those of another
   // namespace, and nobody can be told from anybody.
-  knows_own = !own.empty() && seen->processes && seen->other_processes < seen->processes;
+  knows_own = seen->processes && seen->other_processes < seen->processes;
   return *seen;
 }
 

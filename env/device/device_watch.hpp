@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "env/device/condition_watch.hpp"
 #include "env/device/device_health.hpp"
@@ -13,9 +12,9 @@
 
 namespace quern::env {
 
-/// This process and all that descend from it, as it sees their ids; empty where the system does not
-/// tell who descends from whom.
-std::vector<std::uint32_t> own_processes();
+/// Whether a process, by its id as this one sees it, is this one or descends from it. Reads the
+/// parents of that process alone: all that descend from this one may be hundreds of threads.
+bool is_own_process(std::uint32_t pid);
 
 /// Where there is no NVML nothing is known, and everything goes on. One thread at a time.
 class device_watch {

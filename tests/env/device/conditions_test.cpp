@@ -161,10 +161,12 @@ TEST_CASE("children are ours") {
     (void)!::read(ends[0], &wait, 1);
     ::_exit(0);
   }
-  const auto own = own_processes();
-  CHECK(std::count(own.begin(), own.end(), static_cast<std::uint32_t>(::getpid())) == 1);
-  CHECK(std::count(own.begin(), own.end(), static_cast<std::uint32_t>(child)) == 1);
-  CHECK(std::count(own.begin(), own.end(), 1U) == (::getpid() == 1 ? 1 : 0));
+  CHECK(is_own_process(static_cast<std::uint32_t>(::getpid())));
+  CHECK(is_own_process(static_cast<std::uint32_t>(child)));
+  CHECK(is_own_process(1) == (::getpid() == 1));
+  CHECK_FALSE(is_own_process(static_cast<std::uint32_t>(::getppid())));
+  CHECK_FALSE(is_own_process(0));
+  CHECK_FALSE(is_own_process(4'194'305));  // above the largest number that a process can have
   ::close(ends[0]);
   ::close(ends[1]);
 }

@@ -42,9 +42,9 @@ TEST_CASE("every GPU tells how it is") {
       return static_cast<double>(clock.now_ns() - start) / (1000.0 * times);
     };
     std::printf(
-        "us a question: sample %.0f, clocks %.0f, faults %.0f; own processes %.0f\n",
+        "us a question: sample %.0f, clocks %.0f, faults %.0f; whose a process is %.0f\n",
         cost_us([&] { return device->sample(); }), cost_us([&] { return device->clocks(); }),
-        cost_us([&] { return device->faults(); }), cost_us([] { return env::own_processes(); }));
+        cost_us([&] { return device->faults(); }), cost_us([] { return env::is_own_process(1); }));
     const auto faults = device->faults();
     REQUIRE(faults.has_value());
     std::printf("uncorrected errors %s, rows pending %s, %zu XIDs since\n",

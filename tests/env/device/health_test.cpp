@@ -1,5 +1,7 @@
 // The health of a device, through the real loading of a library that plays NVML.
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include <dlfcn.h>
 
@@ -32,6 +34,12 @@ device_health opened(const char* library = FAKE_NVML) {
   return std::move(*device);
 }
 
+device_health::process_filter among(std::vector<std::uint32_t> own) {
+  return [own = std::move(own)](std::uint32_t pid) {
+    return std::find(own.begin(), own.end(), pid) != own.end();
+  };
+}
+
 device_health_sample full_sample() {
   device_health_sample s;
   s.graphics_mhz = 1110, s.graphics_max_mhz = 2110;
@@ -62,7 +70,7 @@ TEST_CASE("a sample has what NVML says, each value in its place") {
   auto& state = fresh();
   with_three_processes(state);
   const auto device = opened();
-  const std::uint32_t own[] = {7, 41};
+  const auto own = among({7, 41});
   const auto sample = device.sample(own);
   REQUIRE(sample.has_value());
   CHECK(*sample == full_sample());
@@ -76,7 +84,7 @@ TEST_CASE("shared is: a process that is not ours, whatever its memory") {
   auto& state = fresh();
   with_three_processes(state);
   const auto device = opened();
-  const std::uint32_t all[] = {41, 42, 43}, but_the_silent_one[] = {41, 42};
+  const auto all = among({41, 42, 43}), but_the_silent_one = among({41, 42});
   CHECK_FALSE(device.sample(all)->host_shared);
   CHECK(device.sample(all)->other_processes == 0);
   CHECK(device.sample(all)->process_bytes == 1700ULL << 20);
@@ -90,7 +98,7 @@ TEST_CASE("shared is: a process that is not ours, whatever its memory") {
 
 TEST_CASE("what one device does not tell is empty, and the rest is there") {
   constexpr int not_supported = 3, no_permission = 4;
-  const std::uint32_t own[] = {41};
+  const auto own = among({41});
   for (const int code : {not_supported, no_permission})
     for (int call = static_cast<int>(nvml_call::memory); call < test::nvml_sample_calls; ++call) {
       CAPTURE(call);
@@ -134,8 +142,19 @@ TEST_CASE("what one device does not tell is empty, and the rest is there") {
     }
 }
 
-TEST_CASE("a lost device is an error, whichever question finds it out") {
+TEST_CASE(
+    "the highest clocks are asked for when a device is opened, and are those of each sample") {
+  auto& state = fresh();
+  with_three_processes(state);
+  const auto device = opened();
+  state.codes[static_cast<int>(nvml_call::max_clock)] = 15;
+  for (int i = 0; i < 2; ++i)
+    CHECK(device.sample()->sm_max_mhz == 2120U);
+}
+
+TEST_CASE("a lost device is an error, whichever question of a sample finds it out") {
   for (int call = static_cast<int>(nvml_call::memory); call < test::nvml_sample_calls; ++call) {
+    if (call == static_cast<int>(nvml_call::max_clock)) continue;
     CAPTURE(call);
     auto& state = fresh();
     const auto device = opened();
@@ -155,7 +174,7 @@ TEST_CASE("any number of processes, and one that grows while it is asked for") {
   state.process_count = 200;
   for (std::uint32_t i = 0; i < 200; ++i)
     state.processes[i] = {1000 + i, 1ULL << 20};
-  const std::uint32_t own[] = {1000, 1199};
+  const auto own = among({1000, 1199});
   const auto sample = device.sample(own);
   REQUIRE(sample.has_value());
   CHECK(sample->processes == 200);
@@ -175,7 +194,7 @@ TEST_CASE("an older driver: other names, fewer functions, errors by number") {
   auto& state = fresh(FAKE_NVML_OLD);
   with_three_processes(state);
   const auto device = opened(FAKE_NVML_OLD);
-  const std::uint32_t own[] = {41};
+  const auto own = among({41});
   auto want = full_sample();
   want.graphics_max_mhz = want.sm_max_mhz = want.memory_max_mhz = {};
   want.power_mw = want.power_limit_mw = {};
