@@ -35,9 +35,9 @@ struct rated_run {
   bool whole = true;
   double seconds = 0;
   std::vector<double> held_s;
-  env::stage_seconds stages;  ///< of all evaluators
-  env::step_seconds steps;    ///< of all evaluators on a GPU
-  double waited_s = 0;        ///< for the device, by one that another one had
+  env::stage_seconds stages;             ///< of all evaluators
+  std::vector<env::step_seconds> steps;  ///< of each evaluation on a GPU
+  double waited_s = 0;                   ///< for the device, by one that another one had
   std::optional<double> ready_share;
   std::map<std::string, int> kinds;  ///< verdicts, of honest modules and of folders apart
   std::int64_t honest = 0;           ///< honest modules among those that were judged
@@ -58,7 +58,9 @@ base::expected<opened_evaluators> open_evaluators(const pytorch_bench_options& o
   opened_evaluators all;
   for (int i = 0; i < o.evaluators; ++i) {
     QUERN_TRY(auto judge, open_module_judge(o));
-    all.held.push_back(std::make_unique<held_judge>(*judge));
+    const auto* device = dynamic_cast<const env::pytorch_device_evaluator*>(judge.get());
+    all.held.push_back(
+        std::make_unique<held_judge>(*judge, device == nullptr ? nullptr : &device->steps()));
     all.judges.push_back(std::move(judge));
   }
   return all;
@@ -78,9 +80,6 @@ void note_seconds(const opened_evaluators& from, double sign, rated_run& run) {
   for (const auto& judge : from.judges) {
     add_stages(run.stages, judge->stages(), sign);
     run.waited_s += sign * judge->waited_for_device_s();
-    if (const auto* device = dynamic_cast<const env::pytorch_device_evaluator*>(judge.get()))
-      for (const auto& [step, seconds] : device->steps())
-        run.steps[step] += sign * seconds;
   }
 }
 
@@ -91,6 +90,8 @@ void take_notes(const opened_evaluators& from, rated_run& run) {
   for (std::size_t i = 0; i < from.judges.size(); ++i) {
     const auto& held = from.held[i]->held_s();
     run.held_s.insert(run.held_s.end(), held.begin(), held.end());
+    const auto& steps = from.held[i]->steps();
+    run.steps.insert(run.steps.end(), steps.begin(), steps.end());
     if (const auto* device =
             dynamic_cast<const env::pytorch_device_evaluator*>(from.judges[i].get()))
       ready.push_back(device->ready_share());
@@ -175,6 +176,20 @@ base::expected<rated_run> run_rate(const pytorch_bench_options& o,
   return run;
 }
 
+/// The mean says where the time of all goes, the median what most evaluations wait for.
+void print_steps(const rated_run& run) {
+  std::map<std::string, std::vector<double>> of_step;
+  for (const env::step_seconds& one : run.steps)
+    for (const auto& [step, seconds] : one)
+      of_step[step].push_back(seconds);
+  fmt::print("   of that, by steps, of those that come to it:   mean   median      P90   ms\n");
+  for (const auto& [step, seconds] : of_step)
+    fmt::print("   {:<44} {:8.1f} {:8.1f} {:8.1f}\n", step,
+               1000 * std::accumulate(seconds.begin(), seconds.end(), 0.0) /
+                   static_cast<double>(seconds.size()),
+               1000 * env::median_of(seconds), 1000 * env::quantile_of(seconds, 0.9));
+}
+
 /// Of each evaluation, and the share of the time of all.
 void print_stages(const rated_run& run) {
   const auto line = [&](const char* name, double seconds) {
@@ -191,9 +206,7 @@ void print_stages(const rated_run& run) {
   line("with the device, in no stage", held + run.stages.compile - in_stages);
   line("waits for the device", run.waited_s);
   line("the device is held", held);
-  fmt::print("   of that, by steps:\n");
-  for (const auto& [step, seconds] : run.steps)
-    line(step.c_str(), seconds);
+  print_steps(run);
 }
 
 void print_kinds(const rated_run& run) {
@@ -261,6 +274,8 @@ base::status rate_beside(const pytorch_bench_options& o, const std::vector<rated
     mine.push_back(drawn[i]);
   fmt::print("beside KernelBench: {} of {} drawn by seed {} of those with inline CUDA\n",
              mine.size(), drawn.size(), o.seed);
+  for (const std::size_t i : mine)
+    fmt::print("   {}\n", all[i].name);
   if (mine.empty())
     return base::fail(base::errc::invalid_argument,
                       "no candidate with inline CUDA is in this part: say --part K/N with a "
