@@ -52,7 +52,7 @@ class core_sides final : public timed_sides {
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
     return narrow_enough(charged(lists.front()), request_.limits);
   }
-  [[nodiscard]] bool even(std::span<const process_pairs> lists) const override {
+  [[nodiscard]] bool even(std::span<const process_pairs> lists, double /*budgets*/) const override {
     const process_pairs net = charged(lists.front());
     return even_enough({&net, 1}, request_.limits);
   }

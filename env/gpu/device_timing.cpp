@@ -58,7 +58,7 @@ class device_sides final : public timed_sides, private single_windows {
   finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
   [[nodiscard]] std::size_t counted_calls() const override { return counted_ns_.size(); }
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override;
-  [[nodiscard]] bool even(std::span<const process_pairs> lists) const override;
+  [[nodiscard]] bool even(std::span<const process_pairs> lists, double budgets) const override;
   single_windows* singly() override { return this; }
 
  private:
@@ -263,7 +263,7 @@ bool device_sides::narrow(std::span<const process_pairs> lists) const {
   return e && !e->noisy && e->window_half_width <= r_.limits.narrow;
 }
 
-bool device_sides::even(std::span<const process_pairs> lists) const {
+bool device_sides::even(std::span<const process_pairs> lists, double /*budgets*/) const {
   return even_enough(charged_alone({lists.begin(), lists.end()}, charges_, slots_), r_.limits);
 }
 

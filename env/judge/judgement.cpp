@@ -11,9 +11,7 @@
 namespace quern::env {
 namespace {
 
-/// Half-width from which on a second pair of processes is worth its time, unless less was asked
-/// for.
-constexpr double wide_half_width = 0.03;
+/// What was asked for, times this, is not wide.
 constexpr double wide_beyond_narrow = 1.25;
 
 timing timing_of(const ratio_estimate& e) {
@@ -94,7 +92,7 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     return j;
   }
   j.time = timing_of(*e);
-  j.wide = e->half_width() > std::max(wide_half_width, wide_beyond_narrow * limits.narrow);
+  j.wide = e->half_width() > std::max(rules.wide_half_width, wide_beyond_narrow * limits.narrow);
   const bool charged = e->noisy && rules.charge_noise && baseline_is_even(*e, limits);
   if (e->noisy && !charged) {
     j.detail = fmt::format(

@@ -22,6 +22,8 @@ struct judgement_rules {
   estimate_limits limits;
   claim_limits claims;
   double floor_ns = 0;  ///< roofline floor of one call; 0: none known
+  /// Half-width from which on a second pair of processes is worth its time.
+  double wide_half_width = 0.03;
   /// By what a call may have taken longer than it is said to, where much is taken off it: a time
   /// below half of the floor by no more than that convicts nobody. It is `noisy`.
   double time_error_ns = 0;

@@ -34,7 +34,7 @@ finding timing_session::until_narrow() {
     if (every_bucket_has_one()) {
       if (seconds() >= most_budgets * budget_s_ || sides_.narrow(times_.pairs)) break;
       if (seconds() >= look_s) {
-        if (sides_.even(times_.pairs)) break;
+        if (sides_.even(times_.pairs, seconds() / budget_s_)) break;
         // Seldom: each look is one more chance to be called even.
         look_s = seconds() + budget_s_ / 2;
       }

@@ -55,8 +55,12 @@ class timed_sides {
   /// Whether the pairs so far are enough for an interval. Asked when each list has bucket_count.
   [[nodiscard]] virtual bool narrow(std::span<const process_pairs> lists) const = 0;
   /// Whether the pairs so far make a verdict, an estimate that is not noisy. Asked when the budget
-  /// is over and each list has bucket_count, and from then on twice a budget.
-  [[nodiscard]] virtual bool even(std::span<const process_pairs> /*lists*/) const { return true; }
+  /// is over and each list has bucket_count, and from then on twice a budget. `budgets`: how many
+  /// of them have passed. A lane may go on for a while, to be more precise.
+  [[nodiscard]] virtual bool even(std::span<const process_pairs> /*lists*/,
+                                  double /*budgets*/) const {
+    return true;
+  }
   /// Null: this lane measures by random pairs alone.
   virtual single_windows* singly() { return nullptr; }
 };

@@ -46,7 +46,7 @@ class fake_sides final : public timed_sides, public single_windows {
     ++asked_narrow;
     return narrow_after != 0 && pairs.size() >= narrow_after;
   }
-  bool even(std::span<const process_pairs> of) const override {
+  bool even(std::span<const process_pairs> of, double /*budgets*/) const override {
     for (const auto& list : of)
       CHECK(list.size() >= bucket_count);
     ++asked_even;

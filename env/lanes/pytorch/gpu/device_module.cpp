@@ -15,6 +15,9 @@ namespace fs = std::filesystem;
 constexpr question_limits lending_limits{60, 60};
 /// A region that is this many times as large as what is asked for, and so large, is given back.
 constexpr std::uint64_t kept_beyond = 4, kept_bytes = std::uint64_t{4} << 30;
+/// Regions below the latter have multiples of the former, so that few tasks need larger ones.
+constexpr std::uint64_t region_step = std::uint64_t{64} << 20,
+                        large_region = std::uint64_t{1} << 30;
 
 base::status show_to_others(const fs::path& path) {
   std::error_code failed;
@@ -144,8 +147,8 @@ runner::gpu_call_request module_places::content() const {
 }
 
 base::status module_memory::grow(device_allocation& region, std::uint64_t slot_bytes, int slots) {
-  const std::uint64_t bytes =
-      std::max<std::uint64_t>(slot_bytes, 1) * static_cast<std::uint64_t>(slots);
+  std::uint64_t bytes = std::max<std::uint64_t>(slot_bytes, 1) * static_cast<std::uint64_t>(slots);
+  if (bytes < large_region) bytes = (bytes + region_step - 1) / region_step * region_step;
   const bool too_large = region.bytes() > kept_bytes && region.bytes() / kept_beyond > bytes;
   if (!region.empty() && bytes <= region.bytes() && !too_large) return {};
   region = {};  // first: two of them might not fit
@@ -154,14 +157,27 @@ base::status module_memory::grow(device_allocation& region, std::uint64_t slot_b
   return {};
 }
 
-base::status module_memory::reserve(const module_places& places, int slots, std::uint64_t weights) {
-  for (device_allocation* region : {&staging_, &candidate_inputs_, &reference_inputs_})
+base::status module_memory::reserve(const module_places& places, int slots, int ahead,
+                                    std::uint64_t weights) {
+  QUERN_CHECK(grow(staging_, places.inputs.stride(), slots + ahead));
+  for (device_allocation* region : {&candidate_inputs_, &reference_inputs_})
     QUERN_CHECK(grow(*region, places.inputs.stride(), slots));
   for (device_allocation* region : {&candidate_, &reference_, &snapshot_})
     QUERN_CHECK(grow(*region, places.outputs.stride(), slots));
   for (device_allocation* region : {&weights_, &candidate_weights_})
     QUERN_CHECK(grow(*region, weights, 1));
+  weight_bytes_ = weights;
   return {};
+}
+
+const device_allocation& module_memory::flush() {
+  const std::uint64_t bytes = 2 * context_.facts().l2_bytes;
+  if (!flush_.empty()) return flush_;
+  if (auto made = context_.allocate(bytes)) {
+    flush_ = std::move(*made);
+    context_.set(flush_.address(), bytes, 0);
+  }
+  return flush_;
 }
 
 std::uint64_t module_memory::somewhere() {
@@ -178,18 +194,20 @@ answered<void> module_memory::lend_to_content(device_module& to, const module_pl
 answered<void> module_memory::lend_to_reference(device_module& to, const module_places& places) {
   if (auto done = to.import(QUERN_INPUTS, reference_inputs_, somewhere()); !done) return done;
   if (auto done = to.import(QUERN_OUTPUTS, reference_, somewhere()); !done) return done;
-  if (auto done = to.import(weights_region, weights_, somewhere()); !done) return done;
+  if (weight_bytes_ > 0)
+    if (auto done = to.import(weights_region, weights_, somewhere()); !done) return done;
   return to.plan(places.call());
 }
 
 base::status module_memory::lend_to_candidate(device_module& to, const module_places& places) {
-  // A candidate can write where its copy is, also when its verdict stands.
-  context_.copy(candidate_weights_.address(), weights_.address(),
-                std::min(candidate_weights_.bytes(), weights_.bytes()));
-  if (const auto copied = context_.wait(); !copied) return tl::make_unexpected(copied.error());
+  if (weight_bytes_ > 0) {
+    // A candidate can write where its copy is, also when its verdict stands.
+    context_.copy(candidate_weights_.address(), weights_.address(), weight_bytes_);
+    if (const auto copied = context_.wait(); !copied) return tl::make_unexpected(copied.error());
+  }
   answered<void> done = to.import(QUERN_INPUTS, candidate_inputs_, somewhere());
   if (done) done = to.import(QUERN_OUTPUTS, candidate_, somewhere());
-  if (done) done = to.import(weights_region, candidate_weights_, somewhere());
+  if (done && weight_bytes_ > 0) done = to.import(weights_region, candidate_weights_, somewhere());
   if (done) done = to.plan(places.call());
   if (done) return {};
   return base::fail(base::errc::unavailable, "lending memory: {}", done.error().text);

@@ -86,24 +86,28 @@ inline constexpr std::int32_t weights_region = QUERN_WORKSPACE;
 /// The evaluator's memory of one device, for the calls of one module at a time. What a candidate
 /// has mapped, nobody else has but the evaluator.
 ///
-///     staging    written by the process that makes content
+///     staging    written by the process that makes content: of a window, and behind it of windows
+///                to come
 ///     inputs     copies of it, one of the candidate and one of the reference, made when a side is
 ///                asked, so that neither finds more in the device's caches than the other
 ///     outputs    of the candidate, and of the reference
 ///     snapshot   what the candidate's outputs were when it had answered
 ///     weights    of the reference's model, written by it, and a copy for the candidate, made anew
 ///                for each
+///     flush      twice the second-level cache, all zero, which is read to empty that; the
+///                evaluator's alone
 ///
-/// Thread-compatible.
+/// Regions stay when the task changes, if they are large enough: to make one asks the driver
+/// several times, and that makes contexts for others meanwhile. Thread-compatible.
 class module_memory {
  public:
   /// `seed`: of the addresses at which processes map it.
   module_memory(device_context& context, std::uint64_t seed)
       : context_(context), addresses_(seed, "addresses of a module's memory") {}
 
-  /// For calls on `slots` contents, which lie behind each other, of a model with so many bytes of
-  /// weights. Error: the device has not so much.
-  base::status reserve(const module_places& places, int slots, std::uint64_t weights);
+  /// For calls on `slots` contents, which lie behind each other, with `ahead` more in the staging,
+  /// of a model with so many bytes of weights. Error: the device has not so much.
+  base::status reserve(const module_places& places, int slots, int ahead, std::uint64_t weights);
 
   [[nodiscard]] std::uint64_t staging() const { return staging_.address(); }
   [[nodiscard]] std::uint64_t candidate_inputs() const { return candidate_inputs_.address(); }
@@ -111,6 +115,8 @@ class module_memory {
   [[nodiscard]] std::uint64_t candidate_outputs() const { return candidate_.address(); }
   [[nodiscard]] std::uint64_t reference_outputs() const { return reference_.address(); }
   [[nodiscard]] std::uint64_t snapshot() const { return snapshot_.address(); }
+  /// Made when it is first asked for; empty where the device has not so much.
+  [[nodiscard]] const device_allocation& flush();
   /// Differs from what it was before where a region was made anew: then all is to be lent again.
   [[nodiscard]] std::uint64_t making() const { return making_; }
 
@@ -125,7 +131,8 @@ class module_memory {
 
   device_context& context_;
   device_allocation staging_, candidate_inputs_, reference_inputs_, candidate_, reference_,
-      snapshot_, weights_, candidate_weights_;
+      snapshot_, weights_, candidate_weights_, flush_;
+  std::uint64_t weight_bytes_ = 0;  ///< of the model that was reserved for last
   std::uint64_t making_ = 1;
   base::random_stream addresses_;
 };

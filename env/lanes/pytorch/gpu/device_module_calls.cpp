@@ -8,6 +8,7 @@
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
 
 namespace quern::env {
 namespace {
@@ -41,12 +42,9 @@ device_module_calls::device_module_calls(device_module_task& of, device_context&
       memory_(memory),
       candidate_(candidate),
       random_(secret, "calls of a module on a device"),
+      row_(of.cases.front()),
+      staged_(memory.staging()),
       reference_(of.processes.reference.get()) {
-  if (auto flush = context_.allocate(2 * context_.facts().l2_bytes)) {
-    flush_ = std::move(*flush);
-    flush_bytes_ = 2 * context_.facts().l2_bytes;
-    context_.set(flush_.address(), flush_bytes_, 0);
-  }
   slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots).set_guards(context_);
 }
 
@@ -55,6 +53,20 @@ std::array<int, 2> device_module_calls::processes() const {
 }
 
 std::vector<module_case> device_module_calls::fresh(std::size_t calls) {
+  const auto longest = static_cast<std::size_t>(task_.row);
+  if (longest < calls || !is_on(check_layer::content)) return fresh_alone(calls);
+  if (taken_ + calls > row_.row) {
+    row_.seed = random_.next_u64() >> 2;
+    row_.row = longest / calls * calls;
+    taken_ = 0;
+  }
+  std::vector<module_case> window(calls, row_);
+  for (module_case& one : window)
+    one.number = taken_++;
+  return window;
+}
+
+std::vector<module_case> device_module_calls::fresh_alone(std::size_t calls) {
   std::vector<module_case> window(calls, task_.cases.front());
   if (is_on(check_layer::content))
     for (module_case& one : window)
@@ -63,8 +75,19 @@ std::vector<module_case> device_module_calls::fresh(std::size_t calls) {
 }
 
 finding device_module_calls::make(std::span<const module_case> window) {
-  const auto made = make_content(task_, window, context_, memory_);
-  return made ? finding{} : of_error(made.error());
+  const module_case& first = window.front();
+  if (first.row == 0) {
+    staged_ = memory_.staging();
+    const auto made = make_content(task_, window, context_, memory_);
+    return made ? finding{} : of_error(made.error());
+  }
+  if (made_ != first.seed) {
+    made_.reset();
+    if (const auto made = make_row(task_, first, context_); !made) return of_error(made.error());
+    made_ = first.seed;
+  }
+  staged_ = memory_.staging() + input_bytes(static_cast<std::size_t>(task_.slots) + first.number);
+  return {};
 }
 
 void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
@@ -78,7 +101,8 @@ void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
 
 /// With nothing left to do on the device, and nothing in its cache.
 finding device_module_calls::get_ready() {
-  if (flush_bytes_ > 0 && flushes_) context_.check_pattern(flush_.address(), flush_bytes_, 0);
+  if (const device_allocation& flush = memory_.flush(); !flush.empty() && flushes_)
+    context_.check_pattern(flush.address(), 2 * context_.facts().l2_bytes, 0);
   const auto waited = context_.wait();
   return waited ? finding{} : of_host(waited.error().message);
 }
@@ -96,7 +120,7 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   took = {};
   took.each.looks.push_back(look_());
   // As for the candidate: what a copy leaves in the device's caches is there for both.
-  context_.copy(memory_.reference_inputs(), memory_.staging(), input_bytes(calls));
+  context_.copy(memory_.reference_inputs(), staged_, input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const base::steady_clock clock;
   took.begun_ns = clock.now_ns();
@@ -145,7 +169,7 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
   took = {};
   took.each.looks.push_back(look_());
   // At the last moment: what it could see before it is asked it could begin with.
-  context_.copy(memory_.candidate_inputs(), memory_.staging(), input_bytes(calls));
+  context_.copy(memory_.candidate_inputs(), staged_, input_bytes(calls));
   if (auto f = get_ready(); !f.ok()) return f;
   const base::steady_clock clock;
   took.begun_ns = clock.now_ns();
@@ -162,25 +186,41 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
 
 finding device_module_calls::compare(std::span<const module_case> window,
                                      const std::string& where) {
+  finding f = compare_once(window, where);
+  if (f.kind != verdict_kind::wrong_value) return f;
+  const auto wider = widen_limits(task_, window, context_, memory_);
+  if (!wider && wider.error().code == base::errc::exhausted)
+    return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
+  if (!wider) return of_error(wider.error());
+  return *wider ? compare_once(window, where) : f;
+}
+
+finding device_module_calls::compare_once(std::span<const module_case> window,
+                                          const std::string& where) {
   const auto& outputs = task_.places.at.outputs;
   const auto at = [&](std::uint64_t base, std::size_t n) {
     return base + output_bytes(n / outputs.size()) +
            task_.places.outputs.offset(n % outputs.size());
   };
+  std::vector<std::size_t> compared;
   for (std::size_t n = 0; n < window.size() * outputs.size(); ++n) {
+    const output_limits* limit = limit_of(task_, window[n / outputs.size()].family);
+    if (limit == nullptr) continue;
     const std::size_t o = n % outputs.size();
     context_.compare(at(memory_.snapshot(), n), at(memory_.reference_outputs(), n), outputs[o],
-                     window[n / outputs.size()].limit->widened(limits_wider_).at(o));
+                     limit->widened(limits_wider_).at(o));
+    compared.push_back(n);
   }
   const auto found = context_.wait();
   if (!found) return of_host(found.error().message);
-  for (std::size_t n = 0; n < found->size(); ++n) {
-    if ((*found)[n].clean() || !is_on(check_layer::values)) continue;
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    if ((*found)[i].clean() || !is_on(check_layer::values)) continue;
+    const std::size_t n = compared[i];
     const tensor_layout& output = outputs[n % outputs.size()];
     auto difference = read_difference(context_, output, at(memory_.snapshot(), n),
-                                      at(memory_.reference_outputs(), n), (*found)[n].first);
+                                      at(memory_.reference_outputs(), n), (*found)[i].first);
     auto text = fmt::format("{}: {} ({} of {} elements)", where, describe(difference),
-                            (*found)[n].wrong, output.elements);
+                            (*found)[i].wrong, output.elements);
     return {verdict_kind::wrong_value, "", std::move(text), std::move(difference)};
   }
   return {};

@@ -52,12 +52,16 @@ class device_module_calls {
 
   /// Numbers of the processes of the reference and of the candidate.
   [[nodiscard]] std::array<int, 2> processes() const;
-  /// Contents that no call had before, of the nominal distribution, for `calls` calls.
+  /// Contents that no call had before, of the nominal distribution, for `calls` calls, which are as
+  /// many each time. They are drawn in a row with those of windows to come, where these fit.
   std::vector<module_case> fresh(std::size_t calls);
-  /// Makes them. A finding is the task's or the host's.
+  /// The same, each drawn alone: some of them may be exchanged.
+  std::vector<module_case> fresh_alone(std::size_t calls);
+  /// Makes them, or finds them made. A finding is the task's or the host's.
   finding make(std::span<const module_case> window);
-  /// Calls of the reference on the first contents that were made. `copies`: its outputs, too, as
-  /// those of a candidate are, so that the tail of calls in which nothing is put off is known.
+  /// Calls of the reference on the contents that make() was asked for last, from the first on.
+  /// `copies`: its outputs, too, as those of a candidate are, so that the tail of calls in which
+  /// nothing is put off is known.
   finding reference(std::size_t calls, bool copies, device_window& took);
   /// What so many calls of the reference cost in which nothing is computed. Its outputs are gone.
   /// `took`: gets the times, without a tail.
@@ -69,7 +73,8 @@ class device_module_calls {
   /// wall of each.
   finding candidate(std::size_t calls, double limit_s, device_window& took);
   /// Whether what the candidate's outputs were right behind its last answer is what the reference
-  /// gave. `where`: for people.
+  /// gave. Limits are found as far as they are needed (widen_limits()); `unsupported`: the
+  /// reference does not run in f64 beside the candidate. `where`: for people.
   finding compare(std::span<const module_case> window, const std::string& where);
   /// Whether nothing beside the candidate's outputs was written.
   finding look_at_guards();
@@ -78,6 +83,8 @@ class device_module_calls {
 
  private:
   finding failed_reference(const runner_failure& why);
+  /// compare() by the limits that are known.
+  finding compare_once(std::span<const module_case> window, const std::string& where);
   answered<void> delivers(device_module& from, std::size_t calls, device_window& took) const;
   void poison(std::uint64_t outputs, std::size_t calls);
   [[nodiscard]] std::uint64_t input_bytes(std::size_t calls) const {
@@ -93,8 +100,10 @@ class device_module_calls {
   module_memory& memory_;
   device_module& candidate_;
   base::random_stream random_;
-  device_allocation flush_;
-  std::uint64_t flush_bytes_ = 0;
+  module_case row_;                    ///< the row that windows are taken from
+  std::size_t taken_ = 0;              ///< contents of it
+  std::optional<std::uint64_t> made_;  ///< seed of the row that is in the staging
+  std::uint64_t staged_;               ///< contents of the window that was made last
   bool flushes_ = true;
   core_look look_ = core_pace_ns;
   device_module* reference_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
 #include "env/lanes/pytorch/module_checker.hpp"
 #include "env/lanes/pytorch/module_content.hpp"
 
@@ -84,6 +85,8 @@ base::status device_module_checker::look_at_results(device_module_task& of, task
   auto& memory = with_.manager->memory();
   const task& what = *of.subject;
   // A candidate comes to all of them: what goes wrong there is to show here.
+  QUERN_CHECK(widen_limit(of, context, memory));
+  report.worst_error = of.share_of_limit;
   for (std::size_t place = 1; place < of.cases.size();) {
     QUERN_TRY(const bool judges, find_limit(of, place, context, memory, device_use::alone));
     place += judges ? 1 : 0;

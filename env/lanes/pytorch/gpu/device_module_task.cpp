@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/random.hpp"
 #include "env/gpu/device_peak.hpp"
 #include "env/judge/core_lock.hpp"
-#include "env/lanes/pytorch/calibration.hpp"
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 #include "env/measure/stats.hpp"
 
@@ -29,6 +28,9 @@ constexpr std::uint64_t bandwidth_footprint = std::uint64_t{1} << 30;
 constexpr double most_slots = 32;
 /// Share of the device that the contents and results of one window may take.
 constexpr double most_of_device_for_window = 0.35;
+/// Windows whose contents are made by one question, so that the device goes from one context to
+/// another less often, and their bytes at most.
+constexpr std::uint64_t windows_in_a_row = 8, most_row_bytes = std::uint64_t{1} << 30;
 
 /// Where results are whole numbers, equal inputs make ties, of which each may be right.
 bool family_makes_ties(std::string_view family) {
@@ -45,75 +47,14 @@ std::vector<module_case> cases_of(const device_module_task& of, std::uint64_t ke
   const auto seed = [&] { return seeds.next_u64() >> 2; };  // what Python's generators take
   std::vector<module_case> cases;
   const std::uint64_t nominal = seed();
-  cases.push_back({"as get_inputs makes them", nominal, "nominal", false, {}});
-  cases.push_back({"once more", seed(), "nominal", false, {}});
+  cases.push_back({"as get_inputs makes them", nominal, "nominal", false, {}, {}});
+  cases.push_back({"once more", seed(), "nominal", false, {}, {}});
   if (of.places.at.inputs.empty()) return cases;
-  cases.push_back({"one element changed", nominal, "nominal", true, {}});
+  cases.push_back({"one element changed", nominal, "nominal", true, {}, {}});
   for (const std::string_view family : module_families)
     if (!family_makes_ties(family) || !gives_whole_numbers(of.places.at))
-      cases.push_back({std::string(family), seed(), family, false, {}});
+      cases.push_back({std::string(family), seed(), family, false, {}, {}});
   return cases;
-}
-
-/// What a reference said of its results on the content that is there.
-struct described_results {
-  std::vector<result_scale> scales;
-  bool in_f64 = false;  ///< the reference could be run so
-};
-
-base::expected<described_results> scales_from(const std::string& text, std::size_t outputs) {
-  QUERN_TRY(const auto json, base::parse_json(text, 16));
-  const auto found = json.find("scales");
-  if (found == json.end() || !found->is_array() || found->size() != outputs)
-    return base::fail(base::errc::invalid_argument, "a reference told no scales of its {} results",
-                      outputs);
-  described_results results;
-  for (const auto& one : *found) {
-    result_scale scale;
-    QUERN_TRY(scale.rms, base::get<double>(one, "rms"));
-    QUERN_TRY(scale.worst_error, base::get<double>(one, "worst_error"));
-    QUERN_TRY(scale.finite, base::get<bool>(one, "finite"));
-    QUERN_TRY(scale.agrees, base::get<bool>(one, "agrees"));
-    results.scales.push_back(scale);
-  }
-  QUERN_TRY(results.in_f64, base::get<bool>(json, "in_f64"));
-  return results;
-}
-
-base::expected<output_limits> limits_from(const task_instance& at, const tolerance& relative,
-                                          std::span<const result_scale> scales) {
-  std::vector<tolerance> limits;
-  for (std::size_t o = 0; o < scales.size(); ++o) {
-    if (!is_floating(at.outputs[o].type)) {
-      limits.push_back(relative);
-      continue;
-    }
-    const auto limit = calibrated(relative, scales[o]);
-    if (!limit)
-      return base::fail(base::errc::invalid_argument,
-                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
-                        "root mean square is {:.3g}: more than a sixteenth",
-                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
-    limits.push_back(*limit);
-  }
-  return output_limits(std::move(limits));
-}
-
-/// Of the smallest floating output; the largest number where there is none.
-std::int64_t fewest_elements(const task_instance& at) {
-  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
-  for (const tensor_layout& one : at.outputs)
-    if (is_floating(one.type)) fewest = std::min(fewest, std::max<std::int64_t>(one.elements, 1));
-  return fewest;
-}
-
-/// Of what elements of any size are allowed: those that are not small are allowed more.
-double largest_share_of(std::span<const result_scale> scales, const output_limits& limits) {
-  double largest = 0;
-  for (std::size_t o = 0; o < scales.size(); ++o)
-    if (const double allowed = limits.at(o).atol; allowed > 0)
-      largest = std::max(largest, scales[o].worst_error / allowed);
-  return largest;
 }
 
 /// Waits for what was asked of the device, where nothing is to be found.
@@ -231,10 +172,23 @@ int slots_of(const device_module_task& of, const quern_context_facts& device, do
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
                       static_cast<double>(of.places.slot_bytes());
   // At least two, where there is room: inputs of a window lie at two addresses, and who reads the
-  // first for ever errs.
-  const double wanted = std::max(2.0, std::ceil(window_ns / of.baseline_ns));
+  // first for ever errs. And up to four, where they are short: the first call of a window waits for
+  // the device to change to its context, and takes 15 to 25 us more or less than another first one.
+  constexpr double first_call_matters = 4, window_of_few_calls_ns = 4e6;
+  const double few =
+      std::min(first_call_matters, std::ceil(window_of_few_calls_ns / of.baseline_ns));
+  const double wanted = std::max({2.0, std::ceil(window_ns / of.baseline_ns), few});
   const double most = most_slots * std::max(1.0, window_ns / window_of_runs_ns);
   return static_cast<int>(std::clamp(std::min(wanted, room), 1.0, most));
+}
+
+/// Contents that are drawn in a row; 0: those of two windows are too large.
+int row_of(const device_module_task& of) {
+  if (of.places.at.inputs.empty()) return 0;
+  const auto slots = static_cast<std::uint64_t>(of.slots);
+  const std::uint64_t room = most_row_bytes / (of.places.inputs.stride() * slots);
+  const std::uint64_t windows = std::min(windows_in_a_row, room);
+  return windows < 2 ? 0 : static_cast<int>(windows * slots);
 }
 
 base::error lending_error(const runner_failure& why) {
@@ -299,71 +253,21 @@ base::status make_content(device_module_task& of, std::span<const module_case> w
   return {};
 }
 
+base::status make_row(device_module_task& of, const module_case& of_row, device_context& context) {
+  QUERN_CHECK(waited(context));
+  const auto made =
+      of.processes.content->child().content(of.slots, {&of_row.seed, 1}, of_row.family,
+                                            of_reference, static_cast<std::int64_t>(of_row.row));
+  if (!made) return tl::make_unexpected(reference_error(made.error()));
+  return {};
+}
+
 answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls) {
   return of.processes.reference->run(calls, of_reference);
 }
 
-namespace {
-
-base::expected<described_results> calibrate(device_module_task& of, const module_case& one,
-                                            device_context& context, module_memory& memory) {
-  QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
-  context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
-  QUERN_CHECK(waited(context));
-  const auto text = of.processes.reference->child().calibrate(of_reference);
-  if (!text) return base::in_context(one.name, reference_error(text.error()));
-  return scales_from(*text, of.places.at.outputs.size());
-}
-
-/// Of the first case and of more contents of its distribution: timed calls are held to its limit.
-base::status pool_contents(device_module_task& of, device_context& context, module_memory& memory,
-                           described_results& first) {
-  std::vector<std::vector<result_scale>> of_output;
-  for (const result_scale& one : first.scales)
-    of_output.push_back({one});
-  module_case other = of.cases.front();
-  for (int more = contents_for_limit(fewest_elements(of.places.at)); more > 1; --more) {
-    ++other.seed;
-    QUERN_TRY(const auto results, calibrate(of, other, context, memory));
-    for (std::size_t o = 0; o < of_output.size(); ++o)
-      of_output[o].push_back(results.scales[o]);
-  }
-  for (std::size_t o = 0; o < of_output.size(); ++o)
-    first.scales[o] = pooled(of_output[o]);
-  return {};
-}
-
-}  // namespace
-
-base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
-                                module_memory& memory, device_use use) {
-  module_case& one = of.cases[place];
-  if (one.limit) return true;
-  // Of one distribution: the limits of timed calls, whose contents differ from call to call, too.
-  if (one.family == of.cases.front().family && place > 0) {
-    one.limit = of.cases.front().limit;
-    return true;
-  }
-  QUERN_TRY(auto results, calibrate(of, one, context, memory));
-  if (place == 0 && results.in_f64) QUERN_CHECK(pool_contents(of, context, memory, results));
-  if (place > 0 && of.in_f64 && !results.in_f64 && use == device_use::beside_candidate)
-    return base::fail(base::errc::exhausted,
-                      "{}: the reference does not run in f64 beside the candidate", one.name);
-  of.in_f64 = results.in_f64;
-  auto limit = limits_from(of.places.at, of.subject->tolerance, results.scales);
-  if (!limit && place == 0) return tl::make_unexpected(limit.error());
-  const bool finite = std::ranges::all_of(results.scales, &result_scale::finite);
-  if (!limit || (!finite && place > 0)) {
-    of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
-    return false;
-  }
-  if (place == 0) of.share_of_limit = largest_share_of(results.scales, *limit);
-  one.limit = std::move(*limit);
-  return true;
-}
-
 base::status lend_again(device_module_task& of, module_memory& memory) {
-  QUERN_CHECK(memory.reserve(of.places, of.slots, of.weights.bytes));
+  QUERN_CHECK(memory.reserve(of.places, of.slots, of.row, of.weights.bytes));
   if (of.processes.lent == memory.making()) return {};
   of.processes.baseline.reset();  // what it compiled or captured is for memory that is gone
   if (auto done = memory.lend_to_content(*of.processes.content, of.places); !done)
@@ -450,6 +354,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   step.next("task: time of a call");
   QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory, terms.core));
   made->slots = slots_of(*made, context.facts(), terms.window_ns);
+  made->row = row_of(*made);
   step.next("task: lending memory");
   QUERN_CHECK(lend_again(*made, memory));
   step.next("task: bandwidth of the device");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "env/core/output_limits.hpp"
+#include "env/lanes/pytorch/calibration.hpp"
 #include "env/lanes/pytorch/gpu/device_module.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
 #include "env/measure/step_clock.hpp"
@@ -25,6 +26,12 @@ struct module_case {
   std::string_view family = "nominal";
   bool changed = false;                ///< one element differs from what the seed gives
   std::optional<output_limits> limit;  ///< find_limit() finds it when it is first needed
+  /// By the scale of the reference's results alone, without f64 (find_narrow_limit()): never wider
+  /// than `limit`, so what lies within it is right.
+  std::optional<output_limits> narrow;
+  /// Contents of timed calls are drawn in a row under one seed: how many, and which of them this
+  /// is. 0: drawn alone.
+  std::size_t row = 0, number = 0;
 };
 
 /// The processes of a reference. They stay when the task changes: to make a context takes half a
@@ -48,11 +55,15 @@ struct device_module_task {
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
   bool in_f64 = false;             ///< whether the reference ran in f64 when limits were found last
+  /// Of the first case, on its one content: widen_limit() takes more.
+  std::vector<result_scale> first_scales;
+  bool is_widened = false;  ///< it did, or need not
   /// Largest error of the reference against itself in f64, over what a candidate may be off.
   double share_of_limit = 0;
-  double floor_ns = 0;         ///< least time of a call, by the roofline
-  double baseline_ns = 0;      ///< a first idea of a call of the reference
-  int slots = 1;               ///< calls of a timed window
+  double floor_ns = 0;     ///< least time of a call, by the roofline
+  double baseline_ns = 0;  ///< a first idea of a call of the reference
+  int slots = 1;           ///< calls of a timed window
+  int row = 0;  ///< contents that are drawn in a row, for several windows; 0: they are too large
   module_processes processes;  ///< of the task that is judged; none of the others
 
   device_module_task(lent_weights of, task_instance at)
@@ -64,20 +75,10 @@ struct device_module_task {
 /// reference_error().
 base::status make_content(device_module_task& of, std::span<const module_case> window,
                           device_context& context, module_memory& memory);
+/// The same for the row of one of its cases, in the slots behind those of a window.
+base::status make_row(device_module_task& of, const module_case& of_row, device_context& context);
 /// So many calls of the reference on it: their outputs are in memory.reference_outputs().
 answered<base::nanoseconds_t> call_reference(device_module_task& of, int calls);
-
-/// Whether a candidate's process may hold memory of the device.
-enum class device_use { alone, beside_candidate };
-
-/// How far results may be from the reference's on the case at this place, by running it in f64,
-/// too, which takes longer than anything else of a task: so it is done for the cases that a
-/// candidate comes to. False: the reference itself is too far from what it computes there to judge
-/// anybody, and the case is left out from now on. Errors as prepare_device_module()'s; `exhausted`:
-/// beside a candidate the reference did not run in f64, which it did before. Limits without that
-/// would be narrower, so ask again when the device is free.
-base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
-                                module_memory& memory, device_use use);
 
 /// Lends the memory of the task's calls to its processes, where they do not have it. Reserves it.
 base::status lend_again(device_module_task& of, module_memory& memory);

@@ -23,17 +23,32 @@ constexpr double warm_up_s = 0.06;
 constexpr double hidden_call_share = 1.0 / 16;
 constexpr double least_wall_s = 30, most_slower = 200;
 /// Share of windows behind which it is measured what deliveries cost, and how often at least.
-constexpr double delivery_share = 0.25;
+constexpr double delivery_share = 1.0 / 6;
 constexpr std::size_t least_deliveries = 3;
 /// Deliveries with none of the candidate before them, where it matters how much they deviate.
 constexpr std::size_t least_undisturbed = 8;
 constexpr std::size_t most_left_out_in_a_row = 4;  ///< deliveries on a shared core
 constexpr double longest_wait_for_core_s = 120;
+/// A measurement that makes a verdict goes on for so many budgets until its windows are so precise:
+/// another process of the candidate takes longer to make than this.
+constexpr double budgets_to_be_precise = 2.5, precise_half_width = 0.03;
 
 struct recorded_pair {
   window_pair times;  ///< of a call
   double tail_ns = 0;
   bool counts = true;  ///< calm_pairs
+};
+
+/// Of one request, for as long as it lives.
+class noted_surroundings {
+ public:
+  explicit noted_surroundings(const module_timing_request& of) : of_(of) { of_.begins(); }
+  ~noted_surroundings() { of_.ends(); }
+  noted_surroundings(const noted_surroundings&) = delete;
+  noted_surroundings& operator=(const noted_surroundings&) = delete;
+
+ private:
+  const module_timing_request& of_;
 };
 
 class module_sides final : public timed_sides, private single_windows {
@@ -56,9 +71,11 @@ class module_sides final : public timed_sides, private single_windows {
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
     return narrow_enough(times_.net(lists.front(), charges()), r_.limits);
   }
-  [[nodiscard]] bool even(std::span<const process_pairs> lists) const override {
+  [[nodiscard]] bool even(std::span<const process_pairs> lists, double budgets) const override {
     const process_pairs net = times_.net(lists.front(), charges());
-    return even_enough({&net, 1}, r_.limits);
+    const auto e = estimate_ratio({&net, 1}, r_.limits);
+    return e && !e->noisy &&
+           (budgets >= budgets_to_be_precise || e->window_half_width <= precise_half_width);
   }
   single_windows* singly() override { return this; }
 
@@ -215,7 +232,7 @@ finding module_sides::hidden_call() {
   const auto& cases = r_.task->cases;
   if (cases.size() < 2) return {};
   next_hidden_ = 1 + next_hidden_ % (cases.size() - 1);
-  auto window = r_.calls->fresh(slots_);
+  auto window = r_.calls->fresh_alone(slots_);
   window[order_.below(window.size())] = cases[next_hidden_];
   recorded_pair took;
   return pair_of_windows(window, order_.chance(0.5), took);
@@ -268,6 +285,7 @@ module_timing_result module_sides::measure() {
   }
   // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
   const device_quiet::hold quiet(*r_.quiet);
+  const noted_surroundings noted(r_);
   const auto [reference_pid, candidate_pid] = r_.calls->processes();
   const coming_first reference_first(reference_pid), candidate_first(candidate_pid);
   calm_core place(r_.cores, {reference_pid, candidate_pid});

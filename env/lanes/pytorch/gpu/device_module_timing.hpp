@@ -27,6 +27,9 @@ struct module_timing_request {
   /// Order, length and flush. A protocol that counts calls has windows of one, so that the cache is
   /// read before each.
   measure_protocol protocol = paired_protocol;
+  /// Before the first window and behind the last one, while nothing disturbs the device: the driver
+  /// answers at once then. `ends` is called wherever `begins` was. Neither is null.
+  std::function<void()> begins, ends;
   /// Behind each window of either side, outside of what is timed. `of_calls`: else of deliveries.
   std::function<void(bool candidate, bool of_calls, const device_window& took)> after_window;
 };

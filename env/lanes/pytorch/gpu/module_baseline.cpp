@@ -6,6 +6,7 @@
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
 #include "env/judge/core_lock.hpp"
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
 
 namespace quern::env {
 namespace {
@@ -56,7 +57,11 @@ base::status call_on_poison(device_module& process, baseline_choice which,
 base::status check_against_eager(device_module& process, baseline_choice which,
                                  device_module_task& of, device_context& context,
                                  module_memory& memory) {
-  for (const module_case& one : of.cases) {
+  for (std::size_t place = 0; place < of.cases.size();) {
+    QUERN_TRY(const bool judges,
+              find_limit(of, place, context, memory, device_use::beside_candidate));
+    if (!judges) continue;
+    const module_case& one = of.cases[place++];
     QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
     context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
     QUERN_CHECK(

@@ -17,16 +17,11 @@ namespace quern::env {
 namespace {
 
 constexpr question_limits module_loading = device_limits(120);
-/// Of a first call: libraries choose their kernels.
-constexpr double first_call_s = 60;
 /// For the device: the others have it for an evaluation each, and while a baseline is made.
 constexpr double longest_wait_s = 300 + make_baseline_s, measurements_waited_for = 4;
-/// Share of the device's memory that a candidate may take beyond what it is lent.
-constexpr double most_of_device_for_candidate = 0.5;
 /// What making the contexts of those that stand ready may take, and what the reference may take
 /// while it is measured.
 constexpr std::uint64_t moved_by_contexts = std::uint64_t{4} << 30;
-constexpr std::uint64_t moved_by_reference = std::uint64_t{4} << 30;
 constexpr std::string_view health_step = "around the clock: clocks, company and faults by NVML";
 /// Windows of a side from one look at its clocks to the next.
 constexpr std::size_t windows_a_clock_look = 3;
@@ -177,11 +172,13 @@ bool pytorch_device_evaluation::start() {
 
 bool pytorch_device_evaluation::make_model() {
   stage_clock clock(state_.seconds.start);
+  looking_.reset();
   if (const auto taken = take_process(false); !taken) return fail_task(taken.error());
   own_memory_.emplace([this] { return state_.manager->context().free_bytes().value_or(0); },
                       state_.manager->quiet(), moved_by_contexts);
-  std::optional<process_memory::question> look(std::in_place, &*own_memory_);
-  step_clock step(state_.steps, "start: loading the module");
+  step_clock step(state_.steps, memory_step);
+  begin_look(step);
+  step.next("start: loading the module");
   candidate_checker checker(candidate_->process(), module_loading);
   const auto loaded = load_candidate();
   verdict_.sandbox = candidate_->process().layers().names();
@@ -197,106 +194,11 @@ bool pytorch_device_evaluation::make_model() {
   step.next("start: making the model");
   const auto made = candidate_->child().construct(task_->making, task_->sheet, task_->weights,
                                                   module_loading, named_);
-  look.reset();
+  end_look(step);
   if (!within_memory()) return false;
   if (!made) return settle(checker.explain(made.error(), nullptr, nullptr, "load"));
   made_ = *made;
   return true;
-}
-
-bool pytorch_device_evaluation::within_memory() {
-  if (!own_memory_ || !is_on(check_layer::memory)) return true;
-  const auto most = static_cast<std::uint64_t>(
-      most_of_device_for_candidate *
-      static_cast<double>(state_.manager->context().facts().memory_bytes));
-  const std::uint64_t taken = own_memory_->bytes();
-  if (taken <= most) return true;
-  return settle({verdict_kind::oom, "",
-                 fmt::format("the candidate's process took {} MiB of device memory beyond what it "
-                             "is lent, the limit is {} MiB",
-                             taken >> 20, most >> 20),
-                 std::nullopt});
-}
-
-bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
-                                      const std::string& name) {
-  device_window took;
-  const std::span<const module_case> window(&one, 1);
-  step_clock step(state_.steps, "checks: content");
-  finding f = calls.make(window);
-  step.next("checks: the reference");
-  if (f.ok()) f = calls.reference(1, false, took);
-  step.next("checks: the candidate");
-  if (f.ok()) {
-    const process_memory::question look(&*own_memory_);
-    f = calls.candidate(1, first_call_s, took);
-  }
-  if (!within_memory()) return false;
-  step.next("checks: comparing");
-  if (f.ok()) f = calls.compare(window, name);
-  verdict_.checks.push_back({name, f.ok(), f.detail});
-  return settle_call(f);
-}
-
-bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
-  stage_clock clock(state_.seconds.reference);
-  step_clock step(state_.steps, "limits of hidden content, in f64");
-  auto& context = state_.manager->context();
-  auto& memory = state_.manager->memory();
-  auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);
-  if (!found && candidate_) {
-    // It may hold memory of the device that the reference needs in f64.
-    if (auto zygote = state_.manager->zygote()) (void)(*zygote)->end(candidate_->child());
-    candidate_.reset();
-    found = find_limit(*task_, place, context, memory, device_use::alone);
-  }
-  if (!found) return fail_task(found.error());
-  can_judge = *found;
-  return true;
-}
-
-bool pytorch_device_evaluation::verify_otherwise() {
-  if (verdict_.kind != verdict_kind::wrong_value) return false;
-  const bool as_made = made_.weights_changed && named_ == named_weights::of_reference;
-  const bool on_core = made_.own_weights && !task_->making.draws_on_core;
-  if (!as_made && !on_core) return false;
-  const verdict first = verdict_;
-  begin_checks_again();
-  candidate_.reset();
-  if (as_made) {
-    named_ = named_weights::as_constructed;
-    verdict_.checks.push_back({"weights", true, "as its constructor made them"});
-  } else {
-    named_ = named_weights::of_reference;
-    verdict_.checks.push_back({"weights", true, "both sides drew on a core"});
-    if (!prepare(drawing::on_core)) return false;
-  }
-  if (start() && verify()) return true;
-  // What the first try showed is for its author; what went wrong on this host is not its doing.
-  if (judges_candidate(verdict_.kind)) verdict_ = first;
-  return false;
-}
-
-bool pytorch_device_evaluation::check_case(device_module_calls& calls, std::size_t place) {
-  stage_clock clock(state_.seconds.verify);
-  return check(calls, task_->cases[place], task_->cases[place].name);
-}
-
-bool pytorch_device_evaluation::verify() {
-  device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
-                            *candidate_, request_.seed);
-  for (std::size_t i = 0; i < task_->cases.size();) {
-    bool can_judge = false;
-    if (!limit_case(i, can_judge)) return false;
-    // From the beginning with a fresh process: this case has its limits now.
-    if (!candidate_) return start() && verify();
-    if (!can_judge) continue;
-    if (!check_case(calls, i)) return verify_otherwise();
-    ++i;
-  }
-  stage_clock clock(state_.seconds.verify);
-  const module_case& first = task_->cases.front();
-  return check(calls, first, first.name + ", again") && settle(calls.look_at_guards());
 }
 
 estimate_limits pytorch_device_evaluation::measuring_limits() const {
@@ -343,19 +245,22 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
       watch.window(seen_, candidate);
     if (state_.options.after_window) state_.options.after_window(candidate, of_calls, took);
   };
+  timed.begins = [&] {
+    step_clock step(state_.steps, memory_step);
+    begin_look(step, moved_by_reference);
+    step.next(health_step);
+    watch.begin(seen_, state_.care->quarantine(), state_.care->now());
+  };
+  timed.ends = [&] {
+    step_clock step(state_.steps, memory_step);
+    end_look(step);
+    step.next(health_step);
+    watch.end(seen_, state_.care->quarantine(), state_.care->now());
+  };
   module_timing_result result;
   {
-    const step_clock step(state_.steps, health_step);
-    watch.begin(seen_, state_.care->quarantine(), state_.care->now());
-  }
-  {
     stage_clock clock(state_.seconds.time);
-    const process_memory::question look(&*own_memory_, moved_by_reference);
     result = time_module(timed);
-  }
-  {
-    const step_clock step(state_.steps, health_step);
-    watch.end(seen_, state_.care->quarantine(), state_.care->now());
   }
   verdict_.device = seen_.conditions(watch.bus_id());
   if (!within_memory()) return false;
@@ -376,11 +281,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   into = std::move(result.pairs);
   time_error_ns_ = std::max(time_error_ns_, result.delivery_spread_ns);
   hidden_.add(result.is_hidden);
-  // What was right before the clock ran must be right after it.
-  stage_clock clock(state_.seconds.reverify);
-  device_module_calls by_eager(*task_, state_.manager->context(), state_.manager->memory(),
-                               *candidate_, request_.seed + round);
-  return check(by_eager, task_->cases.back(), task_->cases.back().name + ", behind the clock");
+  return check_again(round);
 }
 
 void pytorch_device_evaluation::time() {
@@ -393,6 +294,8 @@ void pytorch_device_evaluation::time() {
   rules.null = state_.null;
   rules.limits = measuring_limits();
   rules.charge_noise = true;
+  // The reference's process stays, and another one of the candidate takes as long as its windows.
+  rules.wide_half_width = rules.limits.half_width;
   rules.claims =
       claims_under(protocol, {std::llround(100 * request_.recheck_above), request_.best_known_e2});
   rules.floor_ns = is_on(check_layer::floor) ? task_->floor_ns : 0;

@@ -30,6 +30,11 @@ namespace quern::env {
 /// Of a candidate whose extensions are learnt, and of a call of its model.
 inline constexpr question_limits module_recording = device_limits(60);
 
+/// A step of what an evaluation holds the device for.
+inline constexpr std::string_view memory_step = "the device's memory in use, by the driver";
+/// What the reference may take of the device's memory while a candidate's is looked at.
+inline constexpr std::uint64_t moved_by_reference = std::uint64_t{4} << 30;
+
 /// Where constructors draw their numbers (module_making::draws_on_core).
 enum class drawing { on_device, on_core };
 
@@ -150,6 +155,11 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool prepare(drawing where = drawing::on_device);
   bool fail_task(const base::error& e);
   [[nodiscard]] finding qualified(const finding& f) const override;
+  /// Looks at what the candidate's process takes of the device's memory, from here until it is
+  /// asked to end. The driver answers late while it makes contexts for others, so looks are few.
+  /// `others`: process_memory::question. `step`: is over then.
+  void begin_look(step_clock& step, std::uint64_t others = 0);
+  void end_look(step_clock& step);
   /// Whether the candidate keeps to its share of the device's memory; false: the verdict stands.
   bool within_memory();
   /// As settle(). What was not the candidate's was the reference's.
@@ -176,8 +186,19 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool verify_otherwise();
   /// check() on a case of the task, in stage `verify`.
   bool check_case(device_module_calls& calls, std::size_t place);
-  /// A call on this content beside the reference's.
-  bool check(device_module_calls& calls, const module_case& one, const std::string& name);
+  /// Whether a result lies within the limit of a case that needs no f64. Empty: that says nothing,
+  /// and the case is to be checked by its limit; false: the verdict stands.
+  std::optional<bool> check_narrowly(device_module_calls& calls, std::size_t place,
+                                     const std::string& name);
+  /// A call on this content beside the reference's. `looks`: what the call itself takes of the
+  /// device's memory is looked at.
+  bool check(device_module_calls& calls, const module_case& one, const std::string& name,
+             bool looks = false);
+  /// The same; the finding is for whoever asks. Empty: the verdict stands.
+  std::optional<finding> called_on(device_module_calls& calls, const module_case& one,
+                                   const std::string& name, bool looks);
+  /// What was right before the clock ran must be right after it.
+  bool check_again(std::uint64_t round);
   /// The process of the baseline, where that is not eager; false: the verdict stands.
   bool take_baseline();
   bool measure_once(const measure_protocol& protocol, std::uint64_t round, process_pairs& into);
@@ -203,7 +224,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// judgement_rules::time_error_ns, of all measurements.
   double time_error_ns_ = 0;
   hidden_measurements hidden_;
-  std::optional<process_memory> own_memory_;  ///< of the candidate's process
+  std::optional<process_memory> own_memory_;         ///< of the candidate's process
+  std::optional<process_memory::question> looking_;  ///< between begin_look() and end_look()
   condition_watch seen_;
   std::string obstacle_;  ///< why the candidate may not run here, by its text
   bool lost_reference_ = false;

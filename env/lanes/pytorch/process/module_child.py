@@ -20,8 +20,8 @@ call_as    of a reference on a GPU, in a process of its own: calls are those of 
 record_kernels  of a candidate's text, in a process that has loaded nothing and does nothing afterwards: which Triton kernels it
            launches (triton_recorder.py); the answer has the lines of that program
 evidence   of a candidate on a GPU, in a process of its own that profiles: which kernels a call runs (module_evidence.py)
-calibrate  of a reference on a GPU: calls its model in its precision and in f64 on the inputs that are there, and says how
-           large the results are and how far they are apart (module_device.scales)
+calibrate  of a reference on a GPU: calls its model in its precision and, if it is asked to, in f64 on the inputs that are
+           there, and says how large the results are and how far they are apart (module_device.scales)
 
 A process with a GPU (module_device.py) has the same commands; its tensors lie in the evaluator's device memory.
 
@@ -34,6 +34,7 @@ import ctypes
 import gc
 import importlib.util
 import json
+import math
 import operator
 import sys
 
@@ -53,6 +54,7 @@ from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE,
                             plain_tensors, same, tensors_of, view)
 
 
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 WITHOUT_MODULE = ("record", "record_making", "record_call", "record_kernels", "kernelbench_exact")
 
 
@@ -76,11 +78,20 @@ def keep_one_thread():
         setattr(torch, name, accepting(name))
 
 
+def dense_strides(shape):
+    return tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))
+
+
+def plain_among(values):
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
 def alike(value, wanted):
-    """Whether two tensors hold the same, NaN in the same places among it. A tensor that is elsewhere does not."""
+    """Whether two tensors of one shape hold the same bits: NaN is like itself. A tensor that is elsewhere does not."""
     try:
-        return value.dtype == wanted.dtype and bool(((value == wanted) | ((value != value) & (wanted != wanted))).all())
-    except RuntimeError:
+        bits = BITS[value.dtype.itemsize]
+        return value.dtype == wanted.dtype and torch.equal(value.detach().view(bits), wanted.view(bits))
+    except (KeyError, RuntimeError):
         return False
 
 
@@ -109,6 +120,7 @@ class Child:
         self.places, self.inputs, self.outputs, self.in_f64 = [], 0, 0, False
         self.views = {}
         self.drawn_on_core = False  # the numbers of the model's constructor
+        self.draws_rows = None  # whether get_inputs gives those of several calls at once; None: not tried
 
     # ---- commands
 
@@ -246,6 +258,9 @@ class Child:
 
     def made_inputs(self, seed):
         seed_all(seed)
+        return self.drawn_inputs()
+
+    def drawn_inputs(self):
         with self.on_device():
             inputs = self.module.get_inputs()
         if not isinstance(inputs, (list, tuple)):
@@ -391,15 +406,53 @@ class Child:
         return sheet | {"keeps_state": False, "draws": False, "repeats": True, "constant": False}
 
     def content(self, asked):
-        """Inputs of calls `first` ..., one for each of `seeds`."""
-        for i, seed in enumerate(asked["seeds"]):
-            made = [value for value in self.made_inputs(seed) if isinstance(value, torch.Tensor)]
-            if asked["family"] != "nominal":  # of which nothing is drawn: seeding takes as long as a small tensor
-                seed_all(seed ^ 0x5DEECE66D)
-            for into, value in zip(self.call_views(asked["first"] + i)[0], made, strict=True):
-                into.copy_(changed(asked["family"], value))
+        """Inputs of calls `first` ...: for each of `seeds` those of `calls` calls, drawn in a row."""
+        call, calls = asked["first"], asked["calls"]
+        for seed in asked["seeds"]:
+            if calls > 1 and asked["family"] == "nominal" and self.can_draw_rows(seed):
+                self.draw_row(seed, call, calls)
+            else:
+                self.draw_each(seed, call, calls, asked["family"])
+            call += calls
         self.memory.wait()
         return {}
+
+    def draw_each(self, seed, first, calls, family):
+        seed_all(seed)
+        for number in range(calls):
+            made = plain_among(self.drawn_inputs())
+            if family != "nominal":  # of which nothing more is drawn: seeding takes as long as a small tensor
+                seed_all(seed + number ^ 0x5DEECE66D)
+            for into, value in zip(self.call_views(first + number)[0], made, strict=True):
+                into.copy_(changed(family, value))
+
+    def draw_row(self, seed, first, calls):
+        """By one get_inputs and a copy of each tensor of all calls, in a tenth of the time."""
+        for i, values in enumerate(self.row_of_inputs(seed, calls)):
+            address, stride, number, shape = self.places[i]
+            apart = stride // DTYPES[number].itemsize
+            flat = self.memory.view(address + first * stride, number, (calls * apart,), bool(self.bools) and self.bools[i])
+            flat.as_strided(values.shape, (apart, *dense_strides(shape))).copy_(values)
+
+    def row_of_inputs(self, seed, calls):
+        """Each tensor of get_inputs, with an axis of calls before its own."""
+        seed_all(seed)
+        of_calls = torch.empty(calls, device=self.memory.device)
+        return torch.vmap(lambda _: tuple(plain_among(self.drawn_inputs())), randomness="different")(of_calls)
+
+    def can_draw_rows(self, seed):
+        """Whether torch's vmap can run get_inputs, and what differs from call to call does so there, too: numbers of numpy's
+        or Python's generators are drawn once for a row."""
+        if self.draws_rows is None:
+            once, again = (plain_among(self.made_inputs(seed + i)) for i in (1, 2))
+            try:
+                rows = self.row_of_inputs(seed, 2)
+                self.draws_rows = all(row.dtype == one.dtype and row[0].shape == one.shape and
+                                      (alike(one, other) or not alike(row[0], row[1]))
+                                      for row, one, other in zip(rows, once, again, strict=True))
+            except Exception:  # of whatever kind: a text may do anything
+                self.draws_rows = False
+        return self.draws_rows
 
     def weight_view(self, asked, place, number, shape, as_bool):
         """A tensor over weights that the evaluator keeps: in a region of the device, or in file 2."""
@@ -425,7 +478,7 @@ class Child:
         self.memory.wait()
         return {}
 
-    def calibrate(self, _):
+    def calibrate(self, asked):
         inputs, _ = self.call_views(0)
 
         def results(model, tensors):
@@ -436,7 +489,7 @@ class Child:
         self.restore()
         try:
             # In f64 other numbers would be drawn.
-            if not self.reseeds:
+            if asked["in_f64"] and not self.reseeds:
                 model = self.in_double()
                 self.in_f64 = True
                 self.restore()

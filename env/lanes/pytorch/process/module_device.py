@@ -15,6 +15,10 @@ import module_evidence
 from module_tensors import DTYPES, Unusable, view as host_view
 
 ROOM = 400
+# What torch may keep of the device's memory that nothing uses: to give it back and to take it again asks the driver, which
+# makes contexts for others meanwhile and answers late.
+MOST_KEPT = 64 << 20
+AT_HAND = 32 << 20  # of that, taken before anybody asks
 WARM_UPS = 3  # of a model before its launches are captured: libraries have chosen their kernels by then
 INPUTS = 0  # QUERN_INPUTS of env/device/window_part.h
 
@@ -57,11 +61,14 @@ class DeviceMemory:
         if self.library.quern_window_open(ctypes.c_int32(0), ctypes.c_int32(0), ctypes.byref(self.window), problem, ROOM):
             raise OSError(problem.value.decode(errors="replace"))
         with torch.no_grad():
-            for kind in (torch.float32, torch.bfloat16, torch.float16):
-                left = torch.ones(64, 64, device=self.device).to(kind)
-                torch.nn.functional.linear(left, left).mul_(2).sum().item()
-            torch.ones(2, 2, device=self.device, dtype=torch.float64).sum().item()
+            # Each kind of kernel is loaded when it is first launched, in some 10 to 150 ms. These are what models are made by,
+            # weights are compared by, and most candidates call. Products in half precision are left to those that use them.
+            left = torch.ones(64, 64, device=self.device)
+            torch.nn.functional.linear(left, left).mul_(2).add_(left).relu_().sum().item()
+            left.uniform_()
+            torch.equal(left.view(torch.int32), left.view(torch.int32))
         self.scratch = torch.zeros(64, device=self.device)
+        torch.empty(AT_HAND, dtype=torch.uint8, device=self.device)
         self.waits()
 
     def begin_profile(self):
@@ -126,8 +133,10 @@ class DeviceMemory:
         return graph.replay, results
 
     def give_back(self):
-        """What torch keeps of memory that nothing uses any more."""
-        torch.cuda.empty_cache()
+        """What torch keeps of memory that nothing uses any more, where it is much."""
+        known = torch.cuda.memory_stats_as_nested_dict(self.device)
+        if known["reserved_bytes"]["all"]["current"] - known["allocated_bytes"]["all"]["current"] > MOST_KEPT:
+            torch.cuda.empty_cache()
 
 
 class Tf32Convolutions(TorchFunctionMode):

@@ -141,10 +141,12 @@ answered<std::string> python_child::describe_without_values(const module_making&
 
 answered<std::string> python_child::content(std::int64_t first,
                                             std::span<const std::uint64_t> seeds,
-                                            std::string_view family, question_limits limits) {
+                                            std::string_view family, question_limits limits,
+                                            std::int64_t calls) {
   return ask({{"ask", "content"},
               {"first", first},
               {"seeds", std::vector(seeds.begin(), seeds.end())},
+              {"calls", calls},
               {"family", family}},
              limits);
 }
@@ -234,8 +236,8 @@ answered<std::string> python_child::call_as(std::string_view baseline, int calls
   return ask({{"ask", "call_as"}, {"baseline", baseline}, {"calls", calls}}, limits);
 }
 
-answered<std::string> python_child::calibrate(question_limits limits) {
-  return ask({{"ask", "calibrate"}}, limits);
+answered<std::string> python_child::calibrate(bool in_f64, question_limits limits) {
+  return ask({{"ask", "calibrate"}, {"in_f64", in_f64}}, limits);
 }
 
 answered<std::string> python_child::evidence(question_limits limits) {

@@ -88,10 +88,11 @@ class python_child {
   /// and shapes are right, and what only values can tell is told as false. The process is of no use
   /// for calls after it.
   answered<std::string> describe_without_values(const module_making& how, question_limits limits);
-  /// Of a reference that has a plan: inputs of calls `first` ... by get_inputs, a seed each,
-  /// changed as `family` says (module_distributions.py).
+  /// Of a reference that has a plan: inputs of calls `first` ... by get_inputs, changed as `family`
+  /// says (module_distributions.py). For each seed those of `calls` calls, drawn in a row.
   answered<std::string> content(std::int64_t first, std::span<const std::uint64_t> seeds,
-                                std::string_view family, question_limits limits);
+                                std::string_view family, question_limits limits,
+                                std::int64_t calls = 1);
   /// Of a reference: puts the tensors of its model into `to`.
   answered<std::string> write_weights(const module_weights& to, question_limits limits);
   answered<std::string> write_weights(const lent_weights& to, question_limits limits);
@@ -111,9 +112,9 @@ class python_child {
   /// Of a reference with a GPU: gives up its module and its model, and may load another one.
   /// False: the module changed settings of torch, which would be those of the next one.
   answered<bool> forget(question_limits limits);
-  /// Of a reference with a GPU whose inputs are in place: calls its model in its precision and in
-  /// f64. The text is for parse_scales().
-  answered<std::string> calibrate(question_limits limits);
+  /// Of a reference with a GPU whose inputs are in place: calls its model in its precision and, if
+  /// `in_f64`, in that. The text says how large results are and how far they are apart.
+  answered<std::string> calibrate(bool in_f64, question_limits limits);
   /// Of a reference with a GPU that has a plan and a model: from now on it is called as this
   /// baseline (a name of baseline.hpp), in windows of `calls` calls. What compiles, tunes or
   /// captures does so here.

@@ -113,6 +113,63 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+TEST_CASE_FIXTURE(modules_fixture,
+                  "content of a row differs from call to call, whatever draws it") {
+  if (zygote() == nullptr) return;
+  // By torch's generator, and of its numbers; by Python's, of which vmap would draw one for all; by
+  // torch's, in a way that vmap refuses; of one value, beside a tensor that is drawn.
+  const std::vector<std::string> ways{
+      "[torch.rand(4, 5), torch.randint(0, 9, (7,)), torch.rand(3, 3).triu() > 0.2]",
+      "[torch.tensor([random.random() for _ in range(6)])]", "[torch.empty(6).uniform_()]",
+      "[torch.ones(4), 3, torch.randn(2, 8).half()]"};
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    CAPTURE(ways[way]);
+    const std::string path =
+        write(fmt::format("draws{}.py", way),
+              "import random\nimport torch\n\nclass Model(torch.nn.Module):\n"
+              "    def forward(self, *inputs):\n        return inputs[0] * 2\n\n"
+              "def get_inputs():\n    return " +
+                  ways[way] + "\n");
+    python_child reference = start(path);
+    REQUIRE(reference.load(path, patient));
+    const auto text = reference.describe({"fp32", 7}, patient);
+    CAPTURE(text ? "" : text.error().text);
+    REQUIRE(text);
+    const auto at = instance_of(parse_module_sheet(*text).value()).value();
+    constexpr std::int64_t calls = 3;
+    const auto written = tensor_arena::create(memory_use::outputs, at.inputs, 1 + calls).value();
+    const auto outputs = tensor_arena::create(memory_use::outputs, at.outputs, 1 + calls).value();
+    REQUIRE(reference.link().map(written.request(0), written.fd(), patient));
+    REQUIRE(reference.link().map(outputs.request(1), outputs.fd(), patient));
+    REQUIRE(reference.link().plan(make_plan(at, written, outputs).value(), patient));
+    const auto drawn = [&](std::uint64_t seed) {
+      std::vector<std::vector<std::byte>> all;
+      const auto made = reference.content(1, {&seed, 1}, "nominal", patient, calls);
+      CAPTURE(made ? "" : made.error().text);
+      REQUIRE(made);
+      for (std::int64_t call = 1; call <= calls; ++call) {
+        all.emplace_back();
+        for (std::size_t i = 0; i < at.inputs.size(); ++i)
+          all.back().insert(all.back().end(), written.at(i, call).begin(),
+                            written.at(i, call).end());
+      }
+      return all;
+    };
+    const auto one = drawn(11), again = drawn(11), other = drawn(12);
+    CHECK(one == again);
+    CHECK(one[0] != one[1]);
+    CHECK(one[1] != one[2]);
+    CHECK(one[0] != other[0]);
+    // As drawn alone, values are of the range that get_inputs says.
+    if (way == 0)
+      for (const float x : floats_of(written.at(0, 3)))
+        CHECK((x >= 0 && x < 1));
+    if (way == 3)
+      for (const float x : floats_of(written.at(0, 2)))
+        CHECK(x == 1);
+  }
+}
+
 TEST_CASE_FIXTURE(
     modules_fixture,
     "a reference describes itself, and a candidate with its weights gives its results") {

@@ -1,0 +1,180 @@
+// Limits by what a reference says of its results.
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "env/lanes/pytorch/calibration.hpp"
+#include "env/lanes/pytorch/module_content.hpp"
+
+namespace quern::env {
+namespace {
+
+/// On tensors of gigabytes, in f64.
+constexpr question_limits of_calibration = device_limits(300);
+
+/// What a reference said of its results on the content that is there.
+struct described_results {
+  std::vector<result_scale> scales;
+  bool in_f64 = false;  ///< the reference could be run so
+};
+
+base::expected<described_results> scales_from(const std::string& text, std::size_t outputs) {
+  QUERN_TRY(const auto json, base::parse_json(text, 16));
+  const auto found = json.find("scales");
+  if (found == json.end() || !found->is_array() || found->size() != outputs)
+    return base::fail(base::errc::invalid_argument, "a reference told no scales of its {} results",
+                      outputs);
+  described_results results;
+  for (const auto& one : *found) {
+    result_scale scale;
+    QUERN_TRY(scale.rms, base::get<double>(one, "rms"));
+    QUERN_TRY(scale.worst_error, base::get<double>(one, "worst_error"));
+    QUERN_TRY(scale.finite, base::get<bool>(one, "finite"));
+    QUERN_TRY(scale.agrees, base::get<bool>(one, "agrees"));
+    results.scales.push_back(scale);
+  }
+  QUERN_TRY(results.in_f64, base::get<bool>(json, "in_f64"));
+  return results;
+}
+
+base::expected<output_limits> limits_from(const task_instance& at, const tolerance& relative,
+                                          std::span<const result_scale> scales) {
+  std::vector<tolerance> limits;
+  for (std::size_t o = 0; o < scales.size(); ++o) {
+    if (!is_floating(at.outputs[o].type)) {
+      limits.push_back(relative);
+      continue;
+    }
+    const auto limit = calibrated(relative, scales[o]);
+    if (!limit)
+      return base::fail(base::errc::invalid_argument,
+                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
+                        "root mean square is {:.3g}: more than a sixteenth",
+                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
+    limits.push_back(*limit);
+  }
+  return output_limits(std::move(limits));
+}
+
+/// Of the smallest floating output; the largest number where there is none.
+std::int64_t fewest_elements(const task_instance& at) {
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  for (const tensor_layout& one : at.outputs)
+    if (is_floating(one.type)) fewest = std::min(fewest, std::max<std::int64_t>(one.elements, 1));
+  return fewest;
+}
+
+/// Of what elements of any size are allowed: those that are not small are allowed more.
+double largest_share_of(std::span<const result_scale> scales, const output_limits& limits) {
+  double largest = 0;
+  for (std::size_t o = 0; o < scales.size(); ++o)
+    if (const double allowed = limits.at(o).atol; allowed > 0)
+      largest = std::max(largest, scales[o].worst_error / allowed);
+  return largest;
+}
+
+/// `in_f64`: the results are compared with those in f64.
+base::expected<described_results> calibrate(device_module_task& of, const module_case& one,
+                                            device_context& context, module_memory& memory,
+                                            bool in_f64) {
+  QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
+  context.copy(memory.reference_inputs(), memory.staging(), of.places.inputs.stride());
+  if (const auto waited = context.wait(); !waited) return tl::make_unexpected(waited.error());
+  const auto text = of.processes.reference->child().calibrate(in_f64, of_calibration);
+  if (!text) return base::in_context(one.name, reference_error(text.error()));
+  return scales_from(*text, of.places.at.outputs.size());
+}
+
+bool all_finite(std::span<const result_scale> scales) {
+  return std::ranges::all_of(scales, &result_scale::finite);
+}
+
+}  // namespace
+
+base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
+                                module_memory& memory, device_use use) {
+  module_case& one = of.cases[place];
+  if (one.limit) return true;
+  // Of one distribution: the limits of timed calls, whose contents differ from call to call, too.
+  if (one.family == of.cases.front().family && place > 0) {
+    one.limit = of.cases.front().limit;
+    return true;
+  }
+  QUERN_TRY(auto results, calibrate(of, one, context, memory, true));
+  if (place > 0 && of.in_f64 && !results.in_f64 && use == device_use::beside_candidate)
+    return base::fail(base::errc::exhausted,
+                      "{}: the reference does not run in f64 beside the candidate", one.name);
+  of.in_f64 = results.in_f64;
+  auto limit = limits_from(of.places.at, of.subject->tolerance, results.scales);
+  if (!limit && place == 0) return tl::make_unexpected(limit.error());
+  if (!limit || (place > 0 && !all_finite(results.scales))) {
+    of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
+    return false;
+  }
+  one.limit = std::move(*limit);
+  if (place > 0) return true;
+  of.share_of_limit = largest_share_of(results.scales, *one.limit);
+  of.first_scales = std::move(results.scales);
+  of.is_widened = !results.in_f64 || contents_for_limit(fewest_elements(of.places.at)) < 2;
+  return true;
+}
+
+base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place,
+                                       device_context& context, module_memory& memory) {
+  module_case& one = of.cases[place];
+  if (one.limit || one.narrow) return true;
+  if (one.family == of.cases.front().family) return false;
+  QUERN_TRY(const auto results, calibrate(of, one, context, memory, false));
+  if (!all_finite(results.scales)) return false;
+  QUERN_TRY(one.narrow, limits_from(of.places.at, of.subject->tolerance, results.scales));
+  return true;
+}
+
+base::expected<bool> widen_limit(device_module_task& of, device_context& context,
+                                 module_memory& memory) {
+  if (of.is_widened) return false;
+  of.is_widened = true;
+  std::vector<std::vector<result_scale>> of_output;
+  for (const result_scale& one : of.first_scales)
+    of_output.push_back({one});
+  module_case other = of.cases.front();
+  for (int more = contents_for_limit(fewest_elements(of.places.at)); more > 1; --more) {
+    ++other.seed;
+    QUERN_TRY(const auto results, calibrate(of, other, context, memory, true));
+    for (std::size_t o = 0; o < of_output.size(); ++o)
+      of_output[o].push_back(results.scales[o]);
+  }
+  std::vector<result_scale> all;
+  for (const auto& contents : of_output)
+    all.push_back(pooled(contents));
+  QUERN_TRY(auto limit, limits_from(of.places.at, of.subject->tolerance, all));
+  of.share_of_limit = largest_share_of(all, limit);
+  for (module_case& one : of.cases)
+    if (one.family == of.cases.front().family) one.limit = limit;
+  return true;
+}
+
+const output_limits* limit_of(const device_module_task& of, std::string_view family) {
+  const auto one = std::ranges::find(of.cases, family, &module_case::family);
+  if (one == of.cases.end()) return nullptr;
+  return one->limit ? &*one->limit : one->narrow ? &*one->narrow : nullptr;
+}
+
+base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
+                                  device_context& context, module_memory& memory) {
+  QUERN_TRY(bool wider, widen_limit(of, context, memory));
+  for (const module_case& one : window) {
+    const auto known = std::ranges::find(of.cases, one.family, &module_case::family);
+    if (known == of.cases.end() || known->limit) continue;
+    QUERN_CHECK(find_limit(of, static_cast<std::size_t>(known - of.cases.begin()), context, memory,
+                           device_use::beside_candidate));
+    wider = true;
+  }
+  return wider;
+}
+
+}  // namespace quern::env

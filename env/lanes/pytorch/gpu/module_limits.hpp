@@ -1,0 +1,45 @@
+// How far a candidate's results may lie from the reference's on a GPU. A limit needs the reference
+// in f64, which takes longer than anything else of a task, so each is found when it is needed.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "env/lanes/pytorch/gpu/device_module_task.hpp"
+
+namespace quern::env {
+
+/// Whether a candidate's process may hold memory of the device.
+enum class device_use { alone, beside_candidate };
+
+/// How far results may be from the reference's on the case at this place, by running it in f64,
+/// too, which takes longer than anything else of a task: so it is done for the cases that a
+/// candidate comes to. False: the reference itself is too far from what it computes there to judge
+/// anybody, and the case is left out from now on. Errors as prepare_device_module()'s; `exhausted`:
+/// beside a candidate the reference did not run in f64, which it did before. Limits without that
+/// would be narrower, so ask again when the device is free.
+base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
+                                module_memory& memory, device_use use);
+
+/// A limit of a case of a hidden distribution that needs no f64, unless it has one. False: only
+/// find_limit() can say. Errors as there.
+base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place,
+                                       device_context& context, module_memory& memory);
+
+/// Finds the limit of the first case on more contents of its distribution, where its results have
+/// so few elements that one may show no error (contents_for_limit()). That takes as many calls in
+/// f64, so it is done when a result lies beyond the limit that one content gives. Outputs of calls
+/// are left alone. False: that is done, or one content is enough. Errors as find_limit()'s.
+base::expected<bool> widen_limit(device_module_task& of, device_context& context,
+                                 module_memory& memory);
+
+/// What results on contents of a distribution are held to, by what is known so far; null: nothing,
+/// since the reference is too far from what it computes there. Valid until the next of these calls.
+const output_limits* limit_of(const device_module_task& of, std::string_view family);
+/// widen_limit() and find_limit() for the cases of a window, in which something lies beyond what is
+/// known so far. False: nothing is wider than before.
+base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
+                                  device_context& context, module_memory& memory);
+
+}  // namespace quern::env

@@ -1,0 +1,190 @@
+// What a candidate must be right on before and behind the clock, and what memory it takes
+// meanwhile.
+#include "env/core/candidate_checks.hpp"
+#include "env/gpu/check_layer.hpp"
+#include "env/judge/judgement.hpp"
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
+#include "env/lanes/pytorch/gpu/pytorch_device_state.hpp"
+
+namespace quern::env {
+namespace {
+
+/// Of a first call: libraries choose their kernels.
+constexpr double first_call_s = 60;
+/// Share of the device's memory that a candidate may take beyond what it is lent.
+constexpr double most_of_device_for_candidate = 0.5;
+
+}  // namespace
+
+void pytorch_device_evaluation::begin_look(step_clock& step, std::uint64_t others) {
+  step.next(memory_step);
+  looking_.emplace(&*own_memory_, others);
+}
+
+void pytorch_device_evaluation::end_look(step_clock& step) {
+  if (!looking_) return;
+  step.next(memory_step);
+  looking_.reset();
+}
+
+bool pytorch_device_evaluation::within_memory() {
+  if (!own_memory_ || !is_on(check_layer::memory)) return true;
+  const auto most = static_cast<std::uint64_t>(
+      most_of_device_for_candidate *
+      static_cast<double>(state_.manager->context().facts().memory_bytes));
+  const std::uint64_t taken = own_memory_->bytes();
+  if (taken <= most) return true;
+  return settle({verdict_kind::oom, "",
+                 fmt::format("the candidate's process took {} MiB of device memory beyond what it "
+                             "is lent, the limit is {} MiB",
+                             taken >> 20, most >> 20),
+                 std::nullopt});
+}
+
+std::optional<finding> pytorch_device_evaluation::called_on(device_module_calls& calls,
+                                                            const module_case& one,
+                                                            const std::string& name, bool looks) {
+  device_window took;
+  const std::span<const module_case> window(&one, 1);
+  step_clock step(state_.steps, "checks: content");
+  finding f = calls.make(window);
+  step.next("checks: the reference");
+  if (f.ok()) f = calls.reference(1, false, took);
+  if (f.ok()) {
+    if (looks) begin_look(step);
+    step.next("checks: the candidate");
+    f = calls.candidate(1, first_call_s, took);
+  }
+  // What it took may be why it failed.
+  if (looks || !f.ok()) end_look(step);
+  if (!within_memory()) return std::nullopt;
+  step.next("checks: comparing");
+  if (f.ok()) f = calls.compare(window, name);
+  return f;
+}
+
+bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
+                                      const std::string& name, bool looks) {
+  const auto f = called_on(calls, one, name, looks);
+  if (!f) return false;
+  verdict_.checks.push_back({name, f->ok(), f->detail});
+  return settle_call(*f);
+}
+
+std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_calls& calls,
+                                                              std::size_t place,
+                                                              const std::string& name) {
+  if (task_->cases[place].limit) return std::nullopt;
+  {
+    stage_clock clock(state_.seconds.reference);
+    const step_clock step(state_.steps, "limits of hidden content, by scale");
+    const auto found =
+        find_narrow_limit(*task_, place, state_.manager->context(), state_.manager->memory());
+    if (!found && !fail_task(found.error())) return false;
+    if (!*found) return std::nullopt;
+  }
+  stage_clock clock(state_.seconds.verify);
+  const module_case one = task_->cases[place];
+  const std::size_t cases = task_->cases.size();
+  const auto f = called_on(calls, one, name, false);
+  if (!f) return false;
+  // Its limit is to be found while no candidate holds memory; or the case judges nobody.
+  if (f->kind == verdict_kind::unsupported || task_->cases.size() < cases) return std::nullopt;
+  verdict_.checks.push_back({name, f->ok(), f->detail});
+  return settle_call(*f);
+}
+
+bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
+  stage_clock clock(state_.seconds.reference);
+  step_clock step(state_.steps, "limits of hidden content, in f64");
+  auto& context = state_.manager->context();
+  auto& memory = state_.manager->memory();
+  auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);
+  if (!found && candidate_) {
+    // It may hold memory of the device that the reference needs in f64.
+    if (auto zygote = state_.manager->zygote()) (void)(*zygote)->end(candidate_->child());
+    candidate_.reset();
+    found = find_limit(*task_, place, context, memory, device_use::alone);
+  }
+  if (!found) return fail_task(found.error());
+  can_judge = *found;
+  return true;
+}
+
+bool pytorch_device_evaluation::verify_otherwise() {
+  if (verdict_.kind != verdict_kind::wrong_value) return false;
+  const bool as_made = made_.weights_changed && named_ == named_weights::of_reference;
+  const bool on_core = made_.own_weights && !task_->making.draws_on_core;
+  if (!as_made && !on_core) return false;
+  const verdict first = verdict_;
+  begin_checks_again();
+  candidate_.reset();
+  if (as_made) {
+    named_ = named_weights::as_constructed;
+    verdict_.checks.push_back({"weights", true, "as its constructor made them"});
+  } else {
+    named_ = named_weights::of_reference;
+    verdict_.checks.push_back({"weights", true, "both sides drew on a core"});
+    if (!prepare(drawing::on_core)) return false;
+  }
+  if (start() && verify()) return true;
+  // What the first try showed is for its author; what went wrong on this host is not its doing.
+  if (judges_candidate(verdict_.kind)) verdict_ = first;
+  return false;
+}
+
+bool pytorch_device_evaluation::check_case(device_module_calls& calls, std::size_t place) {
+  stage_clock clock(state_.seconds.verify);
+  // The first by itself, and all that follow together, with what the reference takes.
+  return check(calls, task_->cases[place], task_->cases[place].name, !looking_);
+}
+
+bool pytorch_device_evaluation::verify() {
+  device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
+                            *candidate_, request_.seed);
+  for (std::size_t i = 0; i < task_->cases.size();) {
+    const std::size_t cases = task_->cases.size();
+    const auto narrowly = check_narrowly(calls, i, task_->cases[i].name);
+    if (narrowly && !*narrowly) return verify_otherwise();
+    if (narrowly || task_->cases.size() < cases) {
+      i += narrowly ? 1 : 0;
+      continue;
+    }
+    bool can_judge = false;
+    if (!limit_case(i, can_judge)) return false;
+    // From the beginning with a fresh process: this case has its limits now.
+    if (!candidate_) return start() && verify();
+    if (!can_judge) continue;
+    if (!check_case(calls, i)) return verify_otherwise();
+    step_clock step(state_.steps, memory_step);
+    if (!looking_) begin_look(step, moved_by_reference);
+    ++i;
+  }
+  stage_clock clock(state_.seconds.verify);
+  const module_case& first = task_->cases.front();
+  if (!check(calls, first, first.name + ", again")) return false;
+  step_clock step(state_.steps, memory_step);
+  end_look(step);
+  return within_memory() && settle(calls.look_at_guards());
+}
+
+bool pytorch_device_evaluation::check_again(std::uint64_t round) {
+  stage_clock clock(state_.seconds.reverify);
+  device_module_calls by_eager(*task_, state_.manager->context(), state_.manager->memory(),
+                               *candidate_, request_.seed + round);
+  const std::size_t place = task_->cases.size() - 1;
+  const std::string name = task_->cases[place].name + ", behind the clock";
+  const std::size_t cases = task_->cases.size();
+  const auto narrowly = check_narrowly(by_eager, place, name);
+  if (narrowly) return *narrowly;
+  // A case that judges nobody any more: what it would have shown, the first shows.
+  if (task_->cases.size() < cases) return check(by_eager, task_->cases.front(), name);
+  auto& memory = state_.manager->memory();
+  const auto judges =
+      find_limit(*task_, place, state_.manager->context(), memory, device_use::beside_candidate);
+  if (!judges) return fail_task(judges.error());
+  const module_case& one = *judges ? task_->cases[place] : task_->cases.front();
+  return check(by_eager, one, one.name + ", behind the clock");
+}
+
+}  // namespace quern::env
