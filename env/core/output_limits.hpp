@@ -28,6 +28,15 @@ class output_limits {
     return wider;
   }
 
+  /// The wider of both for each output. `other`: of the same task.
+  [[nodiscard]] output_limits widest(const output_limits& other) const {
+    output_limits wider = *this;
+    for (std::size_t o = 0; o < wider.limits_.size(); ++o)
+      wider.limits_[o] = {std::max(at(o).atol, other.at(o).atol),
+                          std::max(at(o).rtol, other.at(o).rtol)};
+    return wider;
+  }
+
  private:
   std::vector<tolerance> limits_;
 };

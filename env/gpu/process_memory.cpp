@@ -25,8 +25,10 @@ void process_memory::count(std::uint64_t before, std::uint64_t after, std::uint6
   last_free_ = after;
   last_seen_ = quiet_.now();
   auto grown = static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
-  if (others > 0)
-    grown = grown > 0 ? std::max<std::int64_t>(0, grown - static_cast<std::int64_t>(others)) : 0;
+  // Either way as much is theirs as may be.
+  const auto theirs = static_cast<std::int64_t>(others);
+  grown = grown > 0 ? std::max<std::int64_t>(0, grown - theirs)
+                    : std::min<std::int64_t>(0, grown + theirs);
   // What it gives back it has taken before.
   bytes_ = std::max<std::int64_t>(0, bytes_ + grown);
 }

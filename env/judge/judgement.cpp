@@ -92,7 +92,8 @@ judgement judge_times(std::span<const process_pairs> runs, const judgement_rules
     return j;
   }
   j.time = timing_of(*e);
-  j.wide = e->half_width() > std::max(rules.wide_half_width, wide_beyond_narrow * limits.narrow);
+  j.wide = e->noisy ||
+           e->half_width() > std::max(rules.wide_half_width, wide_beyond_narrow * limits.narrow);
   const bool charged = e->noisy && rules.charge_noise && baseline_is_even(*e, limits);
   if (e->noisy && !charged) {
     j.detail = fmt::format(

@@ -112,6 +112,16 @@ TEST_CASE("A process that ended beside a question hides nothing that was counted
   CHECK(d.memory.bytes() == 500 * mib);
 }
 
+TEST_CASE("What is given back beside others is credited beyond what they may have given back") {
+  device d;
+  d.ask(500);
+  {
+    const process_memory::question look(&d.memory, 100 * mib);
+    d.free += 300 * mib;
+  }
+  CHECK(d.memory.bytes() == 300 * mib);
+}
+
 TEST_CASE("Where the device tells nothing nothing is counted") {
   device d;
   d.free = 0;

@@ -46,11 +46,11 @@ class fake_sides final : public timed_sides, public single_windows {
     ++asked_narrow;
     return narrow_after != 0 && pairs.size() >= narrow_after;
   }
-  bool even(std::span<const process_pairs> of, double /*budgets*/) const override {
+  bool even(std::span<const process_pairs> of, double budgets) const override {
     for (const auto& list : of)
       CHECK(list.size() >= bucket_count);
     ++asked_even;
-    return pairs.size() >= even_after;
+    return pairs.size() >= even_after && budgets >= even_from_budgets;
   }
   single_windows* singly() override { return pairs_alone ? nullptr : this; }
 
@@ -69,7 +69,7 @@ class fake_sides final : public timed_sides, public single_windows {
 
   static finding failure() { return {verdict_kind::runtime_error, "", "as asked", std::nullopt}; }
 
-  double rehearsal_s = 0, pair_s = 0.01;
+  double rehearsal_s = 0, pair_s = 0.01, even_from_budgets = 0;
   finding rehearsed;
   std::size_t runners = 1, calls = 10, narrow_after = 0, even_after = 0;
   std::size_t fails_at = SIZE_MAX, fails_between = SIZE_MAX;
@@ -107,6 +107,16 @@ measured measure(base::manual_clock& clock, fake_sides& sides,
 }
 
 }  // namespace
+
+TEST_CASE("who is asked whether pairs are even hears how many budgets have passed") {
+  base::manual_clock clock;
+  fake_sides sides(clock);
+  sides.even_from_budgets = 2.5;
+  const auto m = measure(clock, sides);
+  REQUIRE(m.outcome.ok());
+  CHECK(m.seconds >= 2.5 * 0.2);
+  CHECK(m.seconds < 3 * 0.2);
+}
 
 TEST_CASE("lists take turns, and of two pairs in a row of one list each side is first once") {
   int firsts = 0;

@@ -24,6 +24,7 @@ class held_judge final : public env::candidate_judge {
     env::step_seconds& took = steps_.emplace_back(noted());
     for (auto& [step, seconds] : took)
       seconds -= before[step];
+    std::erase_if(took, [](const auto& step) { return step.second == 0; });
     const double all = static_cast<double>(clock_.now_ns() - begun) * 1e-9;
     held_s_.push_back(all - (without_device_s() - elsewhere));
     return v;

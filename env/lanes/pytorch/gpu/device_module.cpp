@@ -194,17 +194,20 @@ answered<void> module_memory::lend_to_content(device_module& to, const module_pl
 answered<void> module_memory::lend_to_reference(device_module& to, const module_places& places) {
   if (auto done = to.import(QUERN_INPUTS, reference_inputs_, somewhere()); !done) return done;
   if (auto done = to.import(QUERN_OUTPUTS, reference_, somewhere()); !done) return done;
-  if (weight_bytes_ > 0)
-    if (auto done = to.import(weights_region, weights_, somewhere()); !done) return done;
+  if (auto done = to.import(weights_region, weights_, somewhere()); !done) return done;
   return to.plan(places.call());
 }
 
 base::status module_memory::lend_to_candidate(device_module& to, const module_places& places) {
+  // A candidate can write in both, also when its verdict stands, and behind what its task uses.
+  context_.set(candidate_.address(), candidate_.bytes(), 0);
   if (weight_bytes_ > 0) {
-    // A candidate can write where its copy is, also when its verdict stands.
     context_.copy(candidate_weights_.address(), weights_.address(), weight_bytes_);
-    if (const auto copied = context_.wait(); !copied) return tl::make_unexpected(copied.error());
+    const std::uint64_t used = (weight_bytes_ + 3) / 4 * 4;
+    if (used < candidate_weights_.bytes())
+      context_.set(candidate_weights_.address() + used, candidate_weights_.bytes() - used, 0);
   }
+  if (const auto done = context_.wait(); !done) return tl::make_unexpected(done.error());
   answered<void> done = to.import(QUERN_INPUTS, candidate_inputs_, somewhere());
   if (done) done = to.import(QUERN_OUTPUTS, candidate_, somewhere());
   if (done && weight_bytes_ > 0) done = to.import(weights_region, candidate_weights_, somewhere());

@@ -27,6 +27,9 @@ finding of_error(const base::error& e) {
 constexpr std::array<std::uint32_t, 2> poison_words{0xFFFFFFFF, 0x5F5F5F5F};
 
 constexpr double reference_call_s = 300;
+constexpr std::string_view step_of_limits = "limits of hidden content, in f64";
+constexpr const char* ended_for_limits =
+    "the reference does not run in f64 beside the candidate, whose results are right";
 
 constexpr std::uint64_t in_words(std::int64_t bytes) {
   return (static_cast<std::uint64_t>(bytes) + 3) / 4 * 4;
@@ -44,6 +47,7 @@ device_module_calls::device_module_calls(device_module_task& of, device_context&
       random_(secret, "calls of a module on a device"),
       row_(of.cases.front()),
       staged_(memory.staging()),
+      flush_(memory.flush()),
       reference_(of.processes.reference.get()) {
   slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots).set_guards(context_);
 }
@@ -101,8 +105,8 @@ void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
 
 /// With nothing left to do on the device, and nothing in its cache.
 finding device_module_calls::get_ready() {
-  if (const device_allocation& flush = memory_.flush(); !flush.empty() && flushes_)
-    context_.check_pattern(flush.address(), 2 * context_.facts().l2_bytes, 0);
+  if (flushes_ && !flush_.empty())
+    context_.check_pattern(flush_.address(), 2 * context_.facts().l2_bytes, 0);
   const auto waited = context_.wait();
   return waited ? finding{} : of_host(waited.error().message);
 }
@@ -184,15 +188,22 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
   return {};
 }
 
-finding device_module_calls::compare(std::span<const module_case> window,
-                                     const std::string& where) {
+finding device_module_calls::compare(std::span<const module_case> window, const std::string& where,
+                                     step_clock* step) {
   finding f = compare_once(window, where);
   if (f.kind != verdict_kind::wrong_value) return f;
-  const auto wider = widen_limits(task_, window, context_, memory_);
-  if (!wider && wider.error().code == base::errc::exhausted)
-    return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
+  if (step != nullptr) step->next(step_of_limits);
+  auto wider = widen_limits(task_, window, context_, memory_, device_use::beside_candidate);
+  const bool alone = !wider && wider.error().code == base::errc::exhausted && end_candidate_;
+  if (alone) {
+    // Outputs of both sides are in the evaluator's memory.
+    end_candidate_();
+    wider = widen_limits(task_, window, context_, memory_, device_use::alone);
+  }
   if (!wider) return of_error(wider.error());
-  return *wider ? compare_once(window, where) : f;
+  if (*wider) f = compare_once(window, where);
+  if (alone && f.ok()) return {verdict_kind::unsupported, "", ended_for_limits, std::nullopt};
+  return f;
 }
 
 finding device_module_calls::compare_once(std::span<const module_case> window,

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,6 +48,8 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
+  /// Ends the candidate's process, for compare(): the reference may need its memory in f64.
+  void end_candidate_by(std::function<void()> ends) { end_candidate_ = std::move(ends); }
   /// Who looks at the core before windows and between calls: not null.
   void look_by(core_look look) { look_ = std::move(look); }
 
@@ -73,9 +76,11 @@ class device_module_calls {
   /// wall of each.
   finding candidate(std::size_t calls, double limit_s, device_window& took);
   /// Whether what the candidate's outputs were right behind its last answer is what the reference
-  /// gave. Limits are found as far as they are needed (widen_limits()); `unsupported`: the
-  /// reference does not run in f64 beside the candidate. `where`: for people.
-  finding compare(std::span<const module_case> window, const std::string& where);
+  /// gave. Limits are found as far as they are needed (widen_limits()). `unsupported`: they are
+  /// right, but the candidate's process was ended to find that out; begin again. `where`: for
+  /// people. `step`: the time in which limits are found becomes a step of its own.
+  finding compare(std::span<const module_case> window, const std::string& where,
+                  step_clock* step = nullptr);
   /// Whether nothing beside the candidate's outputs was written.
   finding look_at_guards();
   /// What a failed question to the candidate means. `stage`: names timeouts.
@@ -104,7 +109,9 @@ class device_module_calls {
   std::size_t taken_ = 0;              ///< contents of it
   std::optional<std::uint64_t> made_;  ///< seed of the row that is in the staging
   std::uint64_t staged_;               ///< contents of the window that was made last
+  const device_allocation& flush_;
   bool flushes_ = true;
+  std::function<void()> end_candidate_;  ///< null: nobody does
   core_look look_ = core_pace_ns;
   device_module* reference_;
   double limits_wider_ = 1;

@@ -85,7 +85,11 @@ base::status device_module_checker::look_at_results(device_module_task& of, task
   auto& memory = with_.manager->memory();
   const task& what = *of.subject;
   // A candidate comes to all of them: what goes wrong there is to show here.
-  QUERN_CHECK(widen_limit(of, context, memory));
+  if (const auto widened = widen_limit(of, context, memory, device_use::alone); !widened) {
+    if (widened.error().code != base::errc::invalid_argument)
+      return tl::make_unexpected(widened.error());
+    add_finding(report, true, "failed", widened.error().message);
+  }
   report.worst_error = of.share_of_limit;
   for (std::size_t place = 1; place < of.cases.size();) {
     QUERN_TRY(const bool judges, find_limit(of, place, context, memory, device_use::alone));

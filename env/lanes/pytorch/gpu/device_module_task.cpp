@@ -255,9 +255,12 @@ base::status make_content(device_module_task& of, std::span<const module_case> w
 
 base::status make_row(device_module_task& of, const module_case& of_row, device_context& context) {
   QUERN_CHECK(waited(context));
+  base::random_stream random(of_row.seed, "contents of a row");
+  std::vector<std::uint64_t> seeds(of_row.row);
+  for (std::uint64_t& seed : seeds)
+    seed = random.next_u64() >> 2;
   const auto made =
-      of.processes.content->child().content(of.slots, {&of_row.seed, 1}, of_row.family,
-                                            of_reference, static_cast<std::int64_t>(of_row.row));
+      of.processes.content->child().content(of.slots, seeds, of_row.family, of_reference, true);
   if (!made) return tl::make_unexpected(reference_error(made.error()));
   return {};
 }

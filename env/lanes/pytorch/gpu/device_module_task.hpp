@@ -29,7 +29,7 @@ struct module_case {
   /// By the scale of the reference's results alone, without f64 (find_narrow_limit()): never wider
   /// than `limit`, so what lies within it is right.
   std::optional<output_limits> narrow;
-  /// Contents of timed calls are drawn in a row under one seed: how many, and which of them this
+  /// Contents of timed calls are drawn in a row, by one secret: how many, and which of them this
   /// is. 0: drawn alone.
   std::size_t row = 0, number = 0;
 };
@@ -57,7 +57,8 @@ struct device_module_task {
   bool in_f64 = false;             ///< whether the reference ran in f64 when limits were found last
   /// Of the first case, on its one content: widen_limit() takes more.
   std::vector<result_scale> first_scales;
-  bool is_widened = false;  ///< it did, or need not
+  bool is_widened = false;                  ///< it did, or need not
+  std::optional<base::error> cannot_widen;  ///< why the task cannot be judged beyond it
   /// Largest error of the reference against itself in f64, over what a candidate may be off.
   double share_of_limit = 0;
   double floor_ns = 0;     ///< least time of a call, by the roofline

@@ -29,9 +29,6 @@ constexpr std::size_t least_deliveries = 3;
 constexpr std::size_t least_undisturbed = 8;
 constexpr std::size_t most_left_out_in_a_row = 4;  ///< deliveries on a shared core
 constexpr double longest_wait_for_core_s = 120;
-/// A measurement that makes a verdict goes on for so many budgets until its windows are so precise:
-/// another process of the candidate takes longer to make than this.
-constexpr double budgets_to_be_precise = 2.5, precise_half_width = 0.03;
 
 struct recorded_pair {
   window_pair times;  ///< of a call
@@ -74,8 +71,7 @@ class module_sides final : public timed_sides, private single_windows {
   [[nodiscard]] bool even(std::span<const process_pairs> lists, double budgets) const override {
     const process_pairs net = times_.net(lists.front(), charges());
     const auto e = estimate_ratio({&net, 1}, r_.limits);
-    return e && !e->noisy &&
-           (budgets >= budgets_to_be_precise || e->window_half_width <= precise_half_width);
+    return e && is_enough(*e, budgets);
   }
   single_windows* singly() override { return this; }
 
@@ -92,8 +88,8 @@ class module_sides final : public timed_sides, private single_windows {
     return r_.calls->make(window);
   }
   finding compare(std::span<const module_case> window) {
-    const step_clock step(steps_, "clock: comparing");
-    return r_.calls->compare(window, timed_call_is_wrong);
+    step_clock step(steps_, "clock: comparing");
+    return r_.calls->compare(window, timed_call_is_wrong, &step);
   }
   finding deliver_at_times();
   finding deliver();

@@ -93,6 +93,61 @@ bool all_finite(std::span<const result_scale> scales) {
   return std::ranges::all_of(scales, &result_scale::finite);
 }
 
+/// Exhausted: it ran in f64 before, and did not beside a candidate.
+base::status check_f64(const device_module_task& of, const described_results& results,
+                       device_use use) {
+  if (!of.in_f64 || results.in_f64 || use == device_use::alone) return {};
+  return base::fail(base::errc::exhausted,
+                    "the reference does not run in f64 beside the candidate");
+}
+
+void set_first_limit(device_module_task& of, const output_limits& limit) {
+  of.is_widened = true;
+  for (module_case& one : of.cases)
+    if (one.family == of.cases.front().family) one.limit = limit;
+}
+
+/// Of the first case, with what more contents of its distribution show.
+base::expected<output_limits> limit_of_more(device_module_task& of, device_context& context,
+                                            module_memory& memory, device_use use) {
+  std::vector<std::vector<result_scale>> of_output;
+  for (const result_scale& one : of.first_scales)
+    of_output.push_back({one});
+  module_case other = of.cases.front();
+  for (int more = contents_for_limit(fewest_elements(of.places.at)); more > 1; --more) {
+    ++other.seed;
+    QUERN_TRY(const auto results, calibrate(of, other, context, memory, true));
+    QUERN_CHECK(check_f64(of, results, use));
+    for (std::size_t o = 0; o < of_output.size(); ++o)
+      of_output[o].push_back(results.scales[o]);
+  }
+  std::vector<result_scale> all;
+  for (const auto& contents : of_output)
+    all.push_back(pooled(contents));
+  QUERN_TRY(auto limit, limits_from(of.places.at, of.subject->tolerance, all));
+  of.share_of_limit = largest_share_of(all, limit);
+  return limit;
+}
+
+/// By one content, where that is enough or gives one.
+base::status find_first_limit(device_module_task& of, described_results results,
+                              device_context& context, module_memory& memory) {
+  of.in_f64 = results.in_f64;
+  of.first_scales = std::move(results.scales);
+  const bool has_more = of.in_f64 && contents_for_limit(fewest_elements(of.places.at)) > 1;
+  auto limit = limits_from(of.places.at, of.subject->tolerance, of.first_scales);
+  if (!limit && has_more) {
+    QUERN_TRY(const auto of_more, limit_of_more(of, context, memory, device_use::alone));
+    set_first_limit(of, of_more);
+    return {};
+  }
+  if (!limit) return tl::make_unexpected(limit.error());
+  of.share_of_limit = largest_share_of(of.first_scales, *limit);
+  of.cases.front().limit = std::move(*limit);
+  of.is_widened = !has_more;
+  return {};
+}
+
 }  // namespace
 
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
@@ -105,21 +160,18 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
     return true;
   }
   QUERN_TRY(auto results, calibrate(of, one, context, memory, true));
-  if (place > 0 && of.in_f64 && !results.in_f64 && use == device_use::beside_candidate)
-    return base::fail(base::errc::exhausted,
-                      "{}: the reference does not run in f64 beside the candidate", one.name);
+  if (place == 0) {
+    QUERN_CHECK(find_first_limit(of, std::move(results), context, memory));
+    return true;
+  }
+  QUERN_CHECK(check_f64(of, results, use));
   of.in_f64 = results.in_f64;
   auto limit = limits_from(of.places.at, of.subject->tolerance, results.scales);
-  if (!limit && place == 0) return tl::make_unexpected(limit.error());
-  if (!limit || (place > 0 && !all_finite(results.scales))) {
+  if (!limit || !all_finite(results.scales)) {
     of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
     return false;
   }
   one.limit = std::move(*limit);
-  if (place > 0) return true;
-  of.share_of_limit = largest_share_of(results.scales, *one.limit);
-  of.first_scales = std::move(results.scales);
-  of.is_widened = !results.in_f64 || contents_for_limit(fewest_elements(of.places.at)) < 2;
   return true;
 }
 
@@ -135,26 +187,17 @@ base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place
 }
 
 base::expected<bool> widen_limit(device_module_task& of, device_context& context,
-                                 module_memory& memory) {
+                                 module_memory& memory, device_use use) {
   if (of.is_widened) return false;
-  of.is_widened = true;
-  std::vector<std::vector<result_scale>> of_output;
-  for (const result_scale& one : of.first_scales)
-    of_output.push_back({one});
-  module_case other = of.cases.front();
-  for (int more = contents_for_limit(fewest_elements(of.places.at)); more > 1; --more) {
-    ++other.seed;
-    QUERN_TRY(const auto results, calibrate(of, other, context, memory, true));
-    for (std::size_t o = 0; o < of_output.size(); ++o)
-      of_output[o].push_back(results.scales[o]);
+  if (of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
+  auto limit = limit_of_more(of, context, memory, use);
+  if (!limit) {
+    // What the task itself says, it says to all.
+    if (limit.error().code == base::errc::invalid_argument) of.cannot_widen = limit.error();
+    return tl::make_unexpected(limit.error());
   }
-  std::vector<result_scale> all;
-  for (const auto& contents : of_output)
-    all.push_back(pooled(contents));
-  QUERN_TRY(auto limit, limits_from(of.places.at, of.subject->tolerance, all));
-  of.share_of_limit = largest_share_of(all, limit);
-  for (module_case& one : of.cases)
-    if (one.family == of.cases.front().family) one.limit = limit;
+  // The first content may have had larger results than others: nobody is held to less than before.
+  set_first_limit(of, of.cases.front().limit->widest(*limit));
   return true;
 }
 
@@ -165,13 +208,13 @@ const output_limits* limit_of(const device_module_task& of, std::string_view fam
 }
 
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
-                                  device_context& context, module_memory& memory) {
-  QUERN_TRY(bool wider, widen_limit(of, context, memory));
+                                  device_context& context, module_memory& memory, device_use use) {
+  QUERN_TRY(bool wider, widen_limit(of, context, memory, use));
   for (const module_case& one : window) {
     const auto known = std::ranges::find(of.cases, one.family, &module_case::family);
     if (known == of.cases.end() || known->limit) continue;
-    QUERN_CHECK(find_limit(of, static_cast<std::size_t>(known - of.cases.begin()), context, memory,
-                           device_use::beside_candidate));
+    QUERN_CHECK(
+        find_limit(of, static_cast<std::size_t>(known - of.cases.begin()), context, memory, use));
     wider = true;
   }
   return wider;

@@ -30,9 +30,10 @@ base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place
 /// Finds the limit of the first case on more contents of its distribution, where its results have
 /// so few elements that one may show no error (contents_for_limit()). That takes as many calls in
 /// f64, so it is done when a result lies beyond the limit that one content gives. Outputs of calls
-/// are left alone. False: that is done, or one content is enough. Errors as find_limit()'s.
+/// are left alone. False: that is done, or one content is enough. Errors as find_limit()'s; where
+/// the task is to blame, each time.
 base::expected<bool> widen_limit(device_module_task& of, device_context& context,
-                                 module_memory& memory);
+                                 module_memory& memory, device_use use);
 
 /// What results on contents of a distribution are held to, by what is known so far; null: nothing,
 /// since the reference is too far from what it computes there. Valid until the next of these calls.
@@ -40,6 +41,6 @@ const output_limits* limit_of(const device_module_task& of, std::string_view fam
 /// widen_limit() and find_limit() for the cases of a window, in which something lies beyond what is
 /// known so far. False: nothing is wider than before.
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
-                                  device_context& context, module_memory& memory);
+                                  device_context& context, module_memory& memory, device_use use);
 
 }  // namespace quern::env

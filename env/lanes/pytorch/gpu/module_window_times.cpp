@@ -8,6 +8,12 @@
 
 namespace quern::env {
 
+bool is_enough(const ratio_estimate& e, double budgets) {
+  constexpr double budgets_to_be_precise = 2.5, precise_half_width = 0.03;
+  return !e.noisy &&
+         (budgets >= budgets_to_be_precise || e.window_half_width <= precise_half_width);
+}
+
 void module_window_times::pair_tail(double ns) {
   charge_.begin_pair();
   charge_.end_pair(ns);

@@ -12,6 +12,11 @@
 
 namespace quern::env {
 
+/// Whether a measurement that has taken so many budgets need not go on: it makes a verdict, and its
+/// windows are precise, to 3 %, or 2.5 budgets are over. Another process of the candidate, which
+/// would tell as much, takes longer to make.
+bool is_enough(const ratio_estimate& e, double budgets);
+
 /// Of one measurement. A window has n calls, each asked for when the one before was answered. With
 /// the symbols, in ns,
 ///

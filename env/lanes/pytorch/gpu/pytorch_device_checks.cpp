@@ -1,5 +1,8 @@
 // What a candidate must be right on before and behind the clock, and what memory it takes
 // meanwhile.
+#include <string>
+#include <utility>
+
 #include "env/core/candidate_checks.hpp"
 #include "env/gpu/check_layer.hpp"
 #include "env/judge/judgement.hpp"
@@ -59,14 +62,28 @@ std::optional<finding> pytorch_device_evaluation::called_on(device_module_calls&
   if (looks || !f.ok()) end_look(step);
   if (!within_memory()) return std::nullopt;
   step.next("checks: comparing");
-  if (f.ok()) f = calls.compare(window, name);
+  if (f.ok()) f = calls.compare(window, name, &step);
+  begins_again_ = !candidate_ && f.kind == verdict_kind::unsupported;
   return f;
+}
+
+device_module_calls pytorch_device_evaluation::calls_by(std::uint64_t seed) {
+  device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
+                            *candidate_, seed);
+  calls.end_candidate_by([this] { end_candidate(); });
+  return calls;
+}
+
+void pytorch_device_evaluation::end_candidate() {
+  looking_.reset();
+  if (auto zygote = state_.manager->zygote()) (void)(*zygote)->end(candidate_->child());
+  candidate_.reset();
 }
 
 bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
                                       const std::string& name, bool looks) {
   const auto f = called_on(calls, one, name, looks);
-  if (!f) return false;
+  if (!f || begins_again_) return false;
   verdict_.checks.push_back({name, f->ok(), f->detail});
   return settle_call(*f);
 }
@@ -80,16 +97,15 @@ std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_call
     const step_clock step(state_.steps, "limits of hidden content, by scale");
     const auto found =
         find_narrow_limit(*task_, place, state_.manager->context(), state_.manager->memory());
-    if (!found && !fail_task(found.error())) return false;
-    if (!*found) return std::nullopt;
+    // What it lacks beside the candidate it may have alone.
+    if (!found.value_or(false)) return std::nullopt;
   }
   stage_clock clock(state_.seconds.verify);
   const module_case one = task_->cases[place];
   const std::size_t cases = task_->cases.size();
   const auto f = called_on(calls, one, name, false);
-  if (!f) return false;
-  // Its limit is to be found while no candidate holds memory; or the case judges nobody.
-  if (f->kind == verdict_kind::unsupported || task_->cases.size() < cases) return std::nullopt;
+  if (!f || begins_again_) return false;
+  if (task_->cases.size() < cases) return std::nullopt;  // it judges nobody
   verdict_.checks.push_back({name, f->ok(), f->detail});
   return settle_call(*f);
 }
@@ -102,8 +118,7 @@ bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
   auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);
   if (!found && candidate_) {
     // It may hold memory of the device that the reference needs in f64.
-    if (auto zygote = state_.manager->zygote()) (void)(*zygote)->end(candidate_->child());
-    candidate_.reset();
+    end_candidate();
     found = find_limit(*task_, place, context, memory, device_use::alone);
   }
   if (!found) return fail_task(found.error());
@@ -140,12 +155,15 @@ bool pytorch_device_evaluation::check_case(device_module_calls& calls, std::size
 }
 
 bool pytorch_device_evaluation::verify() {
-  device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
-                            *candidate_, request_.seed);
+  device_module_calls calls = calls_by(request_.seed);
+  const auto otherwise = [&] {
+    return std::exchange(begins_again_, false) ? start() && verify() : verify_otherwise();
+  };
   for (std::size_t i = 0; i < task_->cases.size();) {
     const std::size_t cases = task_->cases.size();
-    const auto narrowly = check_narrowly(calls, i, task_->cases[i].name);
-    if (narrowly && !*narrowly) return verify_otherwise();
+    const std::string name = task_->cases[i].name;  // the case may be left out
+    const auto narrowly = check_narrowly(calls, i, name);
+    if (narrowly && !*narrowly) return otherwise();
     if (narrowly || task_->cases.size() < cases) {
       i += narrowly ? 1 : 0;
       continue;
@@ -155,14 +173,15 @@ bool pytorch_device_evaluation::verify() {
     // From the beginning with a fresh process: this case has its limits now.
     if (!candidate_) return start() && verify();
     if (!can_judge) continue;
-    if (!check_case(calls, i)) return verify_otherwise();
+    if (!check_case(calls, i)) return otherwise();
     step_clock step(state_.steps, memory_step);
     if (!looking_) begin_look(step, moved_by_reference);
     ++i;
   }
   stage_clock clock(state_.seconds.verify);
   const module_case& first = task_->cases.front();
-  if (!check(calls, first, first.name + ", again")) return false;
+  if (!check(calls, first, first.name + ", again"))
+    return std::exchange(begins_again_, false) && start() && verify();
   step_clock step(state_.steps, memory_step);
   end_look(step);
   return within_memory() && settle(calls.look_at_guards());
@@ -170,21 +189,19 @@ bool pytorch_device_evaluation::verify() {
 
 bool pytorch_device_evaluation::check_again(std::uint64_t round) {
   stage_clock clock(state_.seconds.reverify);
-  device_module_calls by_eager(*task_, state_.manager->context(), state_.manager->memory(),
-                               *candidate_, request_.seed + round);
-  const std::size_t place = task_->cases.size() - 1;
+  device_module_calls by_eager = calls_by(request_.seed + round);
+  const std::size_t place = task_->cases.size() - 1, cases = task_->cases.size();
   const std::string name = task_->cases[place].name + ", behind the clock";
-  const std::size_t cases = task_->cases.size();
-  const auto narrowly = check_narrowly(by_eager, place, name);
-  if (narrowly) return *narrowly;
+  const auto again = [&] {
+    return std::exchange(begins_again_, false) && start() && check_again(round);
+  };
+  if (const auto narrowly = check_narrowly(by_eager, place, name)) return *narrowly || again();
+  bool can_judge = false;
   // A case that judges nobody any more: what it would have shown, the first shows.
-  if (task_->cases.size() < cases) return check(by_eager, task_->cases.front(), name);
-  auto& memory = state_.manager->memory();
-  const auto judges =
-      find_limit(*task_, place, state_.manager->context(), memory, device_use::beside_candidate);
-  if (!judges) return fail_task(judges.error());
-  const module_case& one = *judges ? task_->cases[place] : task_->cases.front();
-  return check(by_eager, one, one.name + ", behind the clock");
+  if (task_->cases.size() == cases && !limit_case(place, can_judge)) return false;
+  if (!candidate_) return start() && check_again(round);
+  const module_case one = can_judge ? task_->cases[place] : task_->cases.front();
+  return check(by_eager, one, name) || again();
 }
 
 }  // namespace quern::env

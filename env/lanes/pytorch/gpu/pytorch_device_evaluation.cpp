@@ -223,8 +223,7 @@ bool pytorch_device_evaluation::take_baseline() {
 bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, std::uint64_t round,
                                              process_pairs& into) {
   if (round > 0 && !start()) return false;
-  device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
-                            *candidate_, request_.seed + round);
+  device_module_calls calls = calls_by(request_.seed + round);
   if (baseline_ != nullptr) calls.measure_over(*baseline_);
   calls.look_by(state_.options.look);
   base::random_stream addresses(request_.seed, "timing", {round});
@@ -263,6 +262,9 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
     result = time_module(timed);
   }
   verdict_.device = seen_.conditions(watch.bus_id());
+  // Limits were missing, which are known now.
+  if (!candidate_ && result.outcome.kind == verdict_kind::unsupported)
+    return (round > 0 || start()) && measure_once(protocol, round, into);
   if (!within_memory()) return false;
   if (auto why = seen_.unfair(); why && result.outcome.ok())
     result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
@@ -338,6 +340,7 @@ void pytorch_device_evaluation::run() {
   if (verdict_.kind == verdict_kind::ok && candidate_ && wants_evidence()) add_evidence();
   {
     const step_clock step(state_.steps, "end: the candidate's process");
+    looking_.reset();  // what looks after the device may make it anew
     candidate_.reset();
   }
   turn_.reset();

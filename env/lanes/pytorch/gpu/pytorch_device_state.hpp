@@ -160,6 +160,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// `others`: process_memory::question. `step`: is over then.
   void begin_look(step_clock& step, std::uint64_t others = 0);
   void end_look(step_clock& step);
+  /// Its process is gone when this returns, and so is its memory.
+  void end_candidate();
   /// Whether the candidate keeps to its share of the device's memory; false: the verdict stands.
   bool within_memory();
   /// As settle(). What was not the candidate's was the reference's.
@@ -199,6 +201,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
                                    const std::string& name, bool looks);
   /// What was right before the clock ran must be right after it.
   bool check_again(std::uint64_t round);
+  /// Of its process beside the reference. `seed`: of what is drawn.
+  device_module_calls calls_by(std::uint64_t seed);
   /// The process of the baseline, where that is not eager; false: the verdict stands.
   bool take_baseline();
   bool measure_once(const measure_protocol& protocol, std::uint64_t round, process_pairs& into);
@@ -226,6 +230,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
   hidden_measurements hidden_;
   std::optional<process_memory> own_memory_;         ///< of the candidate's process
   std::optional<process_memory::question> looking_;  ///< between begin_look() and end_look()
+  /// Its process was ended to find limits, by which it is right (device_module_calls::compare()).
+  bool begins_again_ = false;
   condition_watch seen_;
   std::string obstacle_;  ///< why the candidate may not run here, by its text
   bool lost_reference_ = false;

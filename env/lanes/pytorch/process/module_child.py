@@ -87,11 +87,16 @@ def plain_among(values):
 
 
 def alike(value, wanted):
-    """Whether two tensors of one shape hold the same bits: NaN is like itself. A tensor that is elsewhere does not."""
+    """Whether two tensors of one shape hold the same, NaN in the same places among it. A tensor that is elsewhere does not."""
     try:
-        bits = BITS[value.dtype.itemsize]
-        return value.dtype == wanted.dtype and torch.equal(value.detach().view(bits), wanted.view(bits))
-    except (KeyError, RuntimeError):
+        bits = BITS.get(value.dtype.itemsize)
+        if value.dtype != wanted.dtype:
+            return False
+        # By one kernel, which processes have loaded; -0 is like 0, though.
+        if bits is not None and torch.equal(value.detach().view(bits), wanted.view(bits)):
+            return True
+        return bool(((value == wanted) | ((value != value) & (wanted != wanted))).all())
+    except RuntimeError:
         return False
 
 
@@ -406,24 +411,23 @@ class Child:
         return sheet | {"keeps_state": False, "draws": False, "repeats": True, "constant": False}
 
     def content(self, asked):
-        """Inputs of calls `first` ...: for each of `seeds` those of `calls` calls, drawn in a row."""
-        call, calls = asked["first"], asked["calls"]
-        for seed in asked["seeds"]:
-            if calls > 1 and asked["family"] == "nominal" and self.can_draw_rows(seed):
-                self.draw_row(seed, call, calls)
-            else:
-                self.draw_each(seed, call, calls, asked["family"])
-            call += calls
-        self.memory.wait()
+        """Inputs of calls `first` ..., one for each of `seeds`. `row`: they may be drawn together, by the first of these."""
+        first, seeds = asked["first"], asked["seeds"]
+        if asked["row"] and asked["family"] == "nominal" and self.can_draw_rows(seeds[0]):
+            self.draw_row(seeds[0], first, len(seeds))
+            self.memory.wait()
+            self.memory.give_back()
+        else:
+            self.draw_each(seeds, first, asked["family"])
+            self.memory.wait()
         return {}
 
-    def draw_each(self, seed, first, calls, family):
-        seed_all(seed)
-        for number in range(calls):
-            made = plain_among(self.drawn_inputs())
+    def draw_each(self, seeds, first, family):
+        for call, seed in enumerate(seeds, first):
+            made = plain_among(self.made_inputs(seed))
             if family != "nominal":  # of which nothing more is drawn: seeding takes as long as a small tensor
-                seed_all(seed + number ^ 0x5DEECE66D)
-            for into, value in zip(self.call_views(first + number)[0], made, strict=True):
+                seed_all(seed ^ 0x5DEECE66D)
+            for into, value in zip(self.call_views(call)[0], made, strict=True):
                 into.copy_(changed(family, value))
 
     def draw_row(self, seed, first, calls):
@@ -441,15 +445,18 @@ class Child:
         return torch.vmap(lambda _: tuple(plain_among(self.drawn_inputs())), randomness="different")(of_calls)
 
     def can_draw_rows(self, seed):
-        """Whether torch's vmap can run get_inputs, and what differs from call to call does so there, too: numbers of numpy's
-        or Python's generators are drawn once for a row."""
+        """Whether torch's vmap can run get_inputs, which then draws by the generator of this memory's device alone. Others draw
+        once for a row, and tell by the numbers of one call which come in the next."""
         if self.draws_rows is None:
             once, again = (plain_among(self.made_inputs(seed + i)) for i in (1, 2))
+            before = self.memory.state_of_others()
+            self.drawn_inputs()
+            alone = self.memory.state_of_others() == before
             try:
-                rows = self.row_of_inputs(seed, 2)
-                self.draws_rows = all(row.dtype == one.dtype and row[0].shape == one.shape and
-                                      (alike(one, other) or not alike(row[0], row[1]))
-                                      for row, one, other in zip(rows, once, again, strict=True))
+                rows = self.row_of_inputs(seed, 2) if alone else ()
+                self.draws_rows = alone and all(row.dtype == one.dtype and row[0].shape == one.shape and
+                                                (alike(one, other) or not alike(row[0], row[1]))
+                                                for row, one, other in zip(rows, once, again, strict=True))
             except Exception:  # of whatever kind: a text may do anything
                 self.draws_rows = False
         return self.draws_rows

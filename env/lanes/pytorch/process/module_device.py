@@ -12,6 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 import module_evidence
+from module_repeats import host_generators
 from module_tensors import DTYPES, Unusable, view as host_view
 
 ROOM = 400
@@ -35,6 +36,10 @@ class HostMemory:
 
     def give_back(self):
         pass
+
+    def state_of_others(self):
+        """Of all generators but torch's for this device."""
+        return host_generators()
 
 
 class DeviceMemory:
@@ -66,7 +71,7 @@ class DeviceMemory:
             left = torch.ones(64, 64, device=self.device)
             torch.nn.functional.linear(left, left).mul_(2).add_(left).relu_().sum().item()
             left.uniform_()
-            torch.equal(left.view(torch.int32), left.view(torch.int32))
+            torch.equal(left.view(torch.int32), left.clone().view(torch.int32))
         self.scratch = torch.zeros(64, device=self.device)
         torch.empty(AT_HAND, dtype=torch.uint8, device=self.device)
         self.waits()
@@ -88,6 +93,10 @@ class DeviceMemory:
     def state_on_core(self):
         """Of the generator of a core: it changes with each number that is drawn there."""
         return torch.get_rng_state().tolist()
+
+    def state_of_others(self):
+        """As HostMemory has it."""
+        return host_generators(), self.state_on_core()
 
     def import_region(self, region, fd, size, hint, _):
         """Address at which kernels find the region. Inputs cannot be written here, at no address."""

@@ -24,6 +24,12 @@ def seed_all(seed):
         numpy.random.seed(seed % 2**32)
 
 
+def host_generators():
+    """States of the generators of Python and, where it is loaded, NumPy: they change with each number that is drawn."""
+    numpy = sys.modules.get("numpy")
+    return random.getstate(), None if numpy is None else str(numpy.random.get_state(legacy=False))
+
+
 def seed_of(inputs):
     """Of some elements of each input, spread over it: both sides find the same number, and nobody knows it ahead."""
     seed = 0

@@ -142,11 +142,11 @@ answered<std::string> python_child::describe_without_values(const module_making&
 answered<std::string> python_child::content(std::int64_t first,
                                             std::span<const std::uint64_t> seeds,
                                             std::string_view family, question_limits limits,
-                                            std::int64_t calls) {
+                                            bool row) {
   return ask({{"ask", "content"},
               {"first", first},
               {"seeds", std::vector(seeds.begin(), seeds.end())},
-              {"calls", calls},
+              {"row", row},
               {"family", family}},
              limits);
 }

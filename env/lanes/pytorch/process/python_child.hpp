@@ -88,11 +88,11 @@ class python_child {
   /// and shapes are right, and what only values can tell is told as false. The process is of no use
   /// for calls after it.
   answered<std::string> describe_without_values(const module_making& how, question_limits limits);
-  /// Of a reference that has a plan: inputs of calls `first` ... by get_inputs, changed as `family`
-  /// says (module_distributions.py). For each seed those of `calls` calls, drawn in a row.
+  /// Of a reference that has a plan: inputs of calls `first` ... by get_inputs, a seed each,
+  /// changed as `family` says (module_distributions.py). `row`: nominal ones may be drawn together,
+  /// by the first seed.
   answered<std::string> content(std::int64_t first, std::span<const std::uint64_t> seeds,
-                                std::string_view family, question_limits limits,
-                                std::int64_t calls = 1);
+                                std::string_view family, question_limits limits, bool row = false);
   /// Of a reference: puts the tensors of its model into `to`.
   answered<std::string> write_weights(const module_weights& to, question_limits limits);
   answered<std::string> write_weights(const lent_weights& to, question_limits limits);

@@ -162,17 +162,17 @@ TEST_CASE("a reference that does not run in f64 beside a candidate is asked agai
     REQUIRE(task);
     return seen{std::string(name_of(v.kind)), with->asked - before, (*task)->in_f64};
   };
-  const seen never = judge("== 0"), twice = judge("in (2, 3)"), always = judge(">= 2");
+  const seen never = judge("== 0"), once = judge("== 2"), always = judge(">= 2");
   CHECK(never.kind == "ok");
   CHECK(never.processes == 1);
   CHECK(never.in_f64);
   // The memory was the candidate's: limits are as they would have been.
-  CHECK(twice.kind == "ok");
-  CHECK(twice.processes == 2);
-  CHECK(twice.in_f64);
-  // It was not: nobody is asked again for each case, and limits are narrow.
+  CHECK(once.kind == "ok");
+  CHECK(once.processes == 2);
+  CHECK(once.in_f64);
+  // It was not: limits are narrow then, and what lies beyond is wrong.
   CHECK(always.kind == "wrong_value");
-  CHECK(always.processes == 2);
+  CHECK(always.processes == 1);
   CHECK_FALSE(always.in_f64);
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("a limit of few results is found on more contents when one lies beyond
       "        return x + x\n",
       true, seldom);
   CAPTURE(exact.detail);
-  CHECK(exact.kind != verdict_kind::wrong_value);
+  CHECK((exact.kind == verdict_kind::ok || exact.kind == verdict_kind::noisy));
   const auto task = with->manager->get(seldom);
   REQUIRE(task);
   CHECK((*task)->is_widened);

@@ -227,3 +227,15 @@ TEST_CASE("what was recorded before a measurement does not count, nor does less 
     CHECK(pair.cand_ns == 500);
   }
 }
+
+TEST_CASE("an even measurement goes on until it is precise, for a while") {
+  ratio_estimate e;
+  e.window_half_width = 0.04;
+  CHECK_FALSE(is_enough(e, 1));
+  CHECK_FALSE(is_enough(e, 2.4));
+  CHECK(is_enough(e, 2.5));
+  e.window_half_width = 0.03;
+  CHECK(is_enough(e, 1));
+  e.noisy = true;
+  CHECK_FALSE(is_enough(e, 3.9));
+}

@@ -116,20 +116,25 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
 TEST_CASE_FIXTURE(modules_fixture,
                   "content of a row differs from call to call, whatever draws it") {
   if (zygote() == nullptr) return;
-  // By torch's generator, and of its numbers; by Python's, of which vmap would draw one for all; by
-  // torch's, in a way that vmap refuses; of one value, beside a tensor that is drawn.
-  const std::vector<std::string> ways{
-      "[torch.rand(4, 5), torch.randint(0, 9, (7,)), torch.rand(3, 3).triu() > 0.2]",
-      "[torch.tensor([random.random() for _ in range(6)])]", "[torch.empty(6).uniform_()]",
-      "[torch.ones(4), 3, torch.randn(2, 8).half()]"};
-  for (std::size_t way = 0; way < ways.size(); ++way) {
-    CAPTURE(ways[way]);
+  struct way {
+    std::string inputs;
+    std::size_t drawn = 0;  // of the tensors, from here on
+    bool together = false;  // vmap can run it, and nobody draws but torch
+  };
+  const std::vector<way> ways{
+      {"[torch.rand(4, 5), torch.randint(0, 9, (7,)), torch.rand(9, 9).triu() > 0.2]", 0, true},
+      {"[torch.ones(4), 3, torch.randn(2, 8).half()]", 1, true},
+      {"[torch.tensor([random.random() for _ in range(6)])]", 0, false},
+      {"[torch.rand(6) * random.random()]", 0, false},
+      {"[torch.empty(6).uniform_()]", 0, false}};
+  for (const way& one : ways) {
+    CAPTURE(one.inputs);
     const std::string path =
-        write(fmt::format("draws{}.py", way),
+        write(fmt::format("draws{}.py", &one - ways.data()),
               "import random\nimport torch\n\nclass Model(torch.nn.Module):\n"
               "    def forward(self, *inputs):\n        return inputs[0] * 2\n\n"
               "def get_inputs():\n    return " +
-                  ways[way] + "\n");
+                  one.inputs + "\n");
     python_child reference = start(path);
     REQUIRE(reference.load(path, patient));
     const auto text = reference.describe({"fp32", 7}, patient);
@@ -142,31 +147,31 @@ TEST_CASE_FIXTURE(modules_fixture,
     REQUIRE(reference.link().map(written.request(0), written.fd(), patient));
     REQUIRE(reference.link().map(outputs.request(1), outputs.fd(), patient));
     REQUIRE(reference.link().plan(make_plan(at, written, outputs).value(), patient));
-    const auto drawn = [&](std::uint64_t seed) {
-      std::vector<std::vector<std::byte>> all;
-      const auto made = reference.content(1, {&seed, 1}, "nominal", patient, calls);
+    using tensors = std::vector<std::vector<std::byte>>;
+    const auto drawn = [&](std::uint64_t seed, bool row) {
+      std::vector<tensors> all(calls);
+      const std::vector<std::uint64_t> seeds{seed, seed + 100, seed + 200};
+      const auto made = reference.content(1, seeds, "nominal", patient, row);
       CAPTURE(made ? "" : made.error().text);
       REQUIRE(made);
-      for (std::int64_t call = 1; call <= calls; ++call) {
-        all.emplace_back();
-        for (std::size_t i = 0; i < at.inputs.size(); ++i)
-          all.back().insert(all.back().end(), written.at(i, call).begin(),
-                            written.at(i, call).end());
-      }
+      for (std::int64_t call = 0; call < calls; ++call)
+        for (std::size_t i = 0; i < at.inputs.size(); ++i) {
+          const auto bytes = written.at(i, 1 + call);
+          all[static_cast<std::size_t>(call)].emplace_back(bytes.begin(), bytes.end());
+        }
       return all;
     };
-    const auto one = drawn(11), again = drawn(11), other = drawn(12);
-    CHECK(one == again);
-    CHECK(one[0] != one[1]);
-    CHECK(one[1] != one[2]);
-    CHECK(one[0] != other[0]);
-    // As drawn alone, values are of the range that get_inputs says.
-    if (way == 0)
-      for (const float x : floats_of(written.at(0, 3)))
-        CHECK((x >= 0 && x < 1));
-    if (way == 3)
-      for (const float x : floats_of(written.at(0, 2)))
-        CHECK(x == 1);
+    const auto row = drawn(11, true), again = drawn(11, true), other = drawn(12, true);
+    CHECK((row == again));
+    for (std::size_t i = 0; i < at.inputs.size(); ++i) {
+      CAPTURE(i);
+      const bool differ = i >= one.drawn;
+      CHECK((row[0][i] != row[1][i]) == differ);
+      CHECK((row[1][i] != row[2][i]) == differ);
+      CHECK((row[0][i] != other[0][i]) == differ);
+    }
+    // Together, the second call has no seed of its own.
+    CHECK((row != drawn(11, false)) == one.together);
   }
 }
 
