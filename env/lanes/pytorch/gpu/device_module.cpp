@@ -201,12 +201,9 @@ answered<void> module_memory::lend_to_reference(device_module& to, const module_
 base::status module_memory::lend_to_candidate(device_module& to, const module_places& places) {
   // A candidate can write in both, also when its verdict stands, and behind what its task uses.
   context_.set(candidate_.address(), candidate_.bytes(), 0);
-  if (weight_bytes_ > 0) {
+  context_.set(candidate_weights_.address(), candidate_weights_.bytes(), 0);
+  if (weight_bytes_ > 0)
     context_.copy(candidate_weights_.address(), weights_.address(), weight_bytes_);
-    const std::uint64_t used = (weight_bytes_ + 3) / 4 * 4;
-    if (used < candidate_weights_.bytes())
-      context_.set(candidate_weights_.address() + used, candidate_weights_.bytes() - used, 0);
-  }
   if (const auto done = context_.wait(); !done) return tl::make_unexpected(done.error());
   answered<void> done = to.import(QUERN_INPUTS, candidate_inputs_, somewhere());
   if (done) done = to.import(QUERN_OUTPUTS, candidate_, somewhere());

@@ -194,15 +194,19 @@ finding device_module_calls::compare(std::span<const module_case> window, const 
   if (f.kind != verdict_kind::wrong_value) return f;
   if (step != nullptr) step->next(step_of_limits);
   auto wider = widen_limits(task_, window, context_, memory_, device_use::beside_candidate);
-  const bool alone = !wider && wider.error().code == base::errc::exhausted && end_candidate_;
+  const bool alone = !wider && end_candidate_;
   if (alone) {
+    // Libraries tell a lack of memory by errors of many kinds.
     // Outputs of both sides are in the evaluator's memory.
     end_candidate_();
     wider = widen_limits(task_, window, context_, memory_, device_use::alone);
   }
+  if (!wider && wider.error().code == base::errc::exhausted)
+    return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
   if (!wider) return of_error(wider.error());
   if (*wider) f = compare_once(window, where);
-  if (alone && f.ok()) return {verdict_kind::unsupported, "", ended_for_limits, std::nullopt};
+  begins_again_ = alone && f.ok();
+  if (begins_again_) return {verdict_kind::unsupported, "", ended_for_limits, std::nullopt};
   return f;
 }
 

@@ -81,6 +81,8 @@ class device_module_calls {
   /// people. `step`: the time in which limits are found becomes a step of its own.
   finding compare(std::span<const module_case> window, const std::string& where,
                   step_clock* step = nullptr);
+  /// Whether it said so.
+  [[nodiscard]] bool begins_again() const { return begins_again_; }
   /// Whether nothing beside the candidate's outputs was written.
   finding look_at_guards();
   /// What a failed question to the candidate means. `stage`: names timeouts.
@@ -110,7 +112,7 @@ class device_module_calls {
   std::optional<std::uint64_t> made_;  ///< seed of the row that is in the staging
   std::uint64_t staged_;               ///< contents of the window that was made last
   const device_allocation& flush_;
-  bool flushes_ = true;
+  bool flushes_ = true, begins_again_ = false;
   std::function<void()> end_candidate_;  ///< null: nobody does
   core_look look_ = core_pace_ns;
   device_module* reference_;

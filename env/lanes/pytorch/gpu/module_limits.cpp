@@ -98,7 +98,7 @@ base::status check_f64(const device_module_task& of, const described_results& re
                        device_use use) {
   if (!of.in_f64 || results.in_f64 || use == device_use::alone) return {};
   return base::fail(base::errc::exhausted,
-                    "the reference does not run in f64 beside the candidate");
+                    "the reference ran in f64 before, and does not for lack of memory");
 }
 
 void set_first_limit(device_module_task& of, const output_limits& limit) {
@@ -109,7 +109,7 @@ void set_first_limit(device_module_task& of, const output_limits& limit) {
 
 /// Of the first case, with what more contents of its distribution show.
 base::expected<output_limits> limit_of_more(device_module_task& of, device_context& context,
-                                            module_memory& memory, device_use use) {
+                                            module_memory& memory) {
   std::vector<std::vector<result_scale>> of_output;
   for (const result_scale& one : of.first_scales)
     of_output.push_back({one});
@@ -117,7 +117,8 @@ base::expected<output_limits> limit_of_more(device_module_task& of, device_conte
   for (int more = contents_for_limit(fewest_elements(of.places.at)); more > 1; --more) {
     ++other.seed;
     QUERN_TRY(const auto results, calibrate(of, other, context, memory, true));
-    QUERN_CHECK(check_f64(of, results, use));
+    // Alone, too: with fewer errors than there are the limit would stay narrow for all.
+    QUERN_CHECK(check_f64(of, results, device_use::beside_candidate));
     for (std::size_t o = 0; o < of_output.size(); ++o)
       of_output[o].push_back(results.scales[o]);
   }
@@ -137,7 +138,7 @@ base::status find_first_limit(device_module_task& of, described_results results,
   const bool has_more = of.in_f64 && contents_for_limit(fewest_elements(of.places.at)) > 1;
   auto limit = limits_from(of.places.at, of.subject->tolerance, of.first_scales);
   if (!limit && has_more) {
-    QUERN_TRY(const auto of_more, limit_of_more(of, context, memory, device_use::alone));
+    QUERN_TRY(const auto of_more, limit_of_more(of, context, memory));
     set_first_limit(of, of_more);
     return {};
   }
@@ -190,10 +191,11 @@ base::expected<bool> widen_limit(device_module_task& of, device_context& context
                                  module_memory& memory, device_use use) {
   if (of.is_widened) return false;
   if (of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
-  auto limit = limit_of_more(of, context, memory, use);
+  auto limit = limit_of_more(of, context, memory);
   if (!limit) {
     // What the task itself says, it says to all.
-    if (limit.error().code == base::errc::invalid_argument) of.cannot_widen = limit.error();
+    const bool of_task = limit.error().code == base::errc::invalid_argument;
+    if (of_task && use == device_use::alone) of.cannot_widen = limit.error();
     return tl::make_unexpected(limit.error());
   }
   // The first content may have had larger results than others: nobody is held to less than before.

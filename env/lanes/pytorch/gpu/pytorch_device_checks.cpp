@@ -1,7 +1,11 @@
 // What a candidate must be right on before and behind the clock, and what memory it takes
 // meanwhile.
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
+
+#include <signal.h>
 
 #include "env/core/candidate_checks.hpp"
 #include "env/gpu/check_layer.hpp"
@@ -63,7 +67,7 @@ std::optional<finding> pytorch_device_evaluation::called_on(device_module_calls&
   if (!within_memory()) return std::nullopt;
   step.next("checks: comparing");
   if (f.ok()) f = calls.compare(window, name, &step);
-  begins_again_ = !candidate_ && f.kind == verdict_kind::unsupported;
+  begins_again_ = calls.begins_again();
   return f;
 }
 
@@ -76,8 +80,14 @@ device_module_calls pytorch_device_evaluation::calls_by(std::uint64_t seed) {
 
 void pytorch_device_evaluation::end_candidate() {
   looking_.reset();
+  const int pid = candidate_->child().pid();
   if (auto zygote = state_.manager->zygote()) (void)(*zygote)->end(candidate_->child());
   candidate_.reset();
+  // A process with much memory of the device takes seconds to end.
+  constexpr int most_looks = 1000;
+  constexpr auto between_looks = std::chrono::milliseconds(10);
+  for (int i = 0; i < most_looks && ::kill(pid, 0) == 0; ++i)
+    std::this_thread::sleep_for(between_looks);
 }
 
 bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
@@ -90,7 +100,8 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
 
 std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_calls& calls,
                                                               std::size_t place,
-                                                              const std::string& name) {
+                                                              const std::string& name,
+                                                              double& stage) {
   if (task_->cases[place].limit) return std::nullopt;
   {
     stage_clock clock(state_.seconds.reference);
@@ -100,7 +111,7 @@ std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_call
     // What it lacks beside the candidate it may have alone.
     if (!found.value_or(false)) return std::nullopt;
   }
-  stage_clock clock(state_.seconds.verify);
+  stage_clock clock(stage);
   const module_case one = task_->cases[place];
   const std::size_t cases = task_->cases.size();
   const auto f = called_on(calls, one, name, false);
@@ -156,13 +167,18 @@ bool pytorch_device_evaluation::check_case(device_module_calls& calls, std::size
 
 bool pytorch_device_evaluation::verify() {
   device_module_calls calls = calls_by(request_.seed);
-  const auto otherwise = [&] {
-    return std::exchange(begins_again_, false) ? start() && verify() : verify_otherwise();
+  const std::size_t told = verdict_.checks.size();
+  const auto from_the_beginning = [&] {
+    begins_again_ = false;
+    verdict_.checks.erase(verdict_.checks.begin() + static_cast<std::ptrdiff_t>(told),
+                          verdict_.checks.end());
+    return start() && verify();
   };
+  const auto otherwise = [&] { return begins_again_ ? from_the_beginning() : verify_otherwise(); };
   for (std::size_t i = 0; i < task_->cases.size();) {
     const std::size_t cases = task_->cases.size();
     const std::string name = task_->cases[i].name;  // the case may be left out
-    const auto narrowly = check_narrowly(calls, i, name);
+    const auto narrowly = check_narrowly(calls, i, name, state_.seconds.verify);
     if (narrowly && !*narrowly) return otherwise();
     if (narrowly || task_->cases.size() < cases) {
       i += narrowly ? 1 : 0;
@@ -170,38 +186,46 @@ bool pytorch_device_evaluation::verify() {
     }
     bool can_judge = false;
     if (!limit_case(i, can_judge)) return false;
-    // From the beginning with a fresh process: this case has its limits now.
-    if (!candidate_) return start() && verify();
+    // This case has its limits now.
+    if (!candidate_) return from_the_beginning();
     if (!can_judge) continue;
     if (!check_case(calls, i)) return otherwise();
     step_clock step(state_.steps, memory_step);
     if (!looking_) begin_look(step, moved_by_reference);
     ++i;
   }
-  stage_clock clock(state_.seconds.verify);
-  const module_case& first = task_->cases.front();
-  if (!check(calls, first, first.name + ", again"))
-    return std::exchange(begins_again_, false) && start() && verify();
-  step_clock step(state_.steps, memory_step);
-  end_look(step);
-  return within_memory() && settle(calls.look_at_guards());
+  const module_case first = task_->cases.front();
+  {
+    stage_clock clock(state_.seconds.verify);
+    const bool right = check(calls, first, first.name + ", again");
+    if (!right && !begins_again_) return false;
+    step_clock step(state_.steps, memory_step);
+    end_look(step);
+    if (right) return within_memory() && settle(calls.look_at_guards());
+  }
+  return from_the_beginning();
 }
 
 bool pytorch_device_evaluation::check_again(std::uint64_t round) {
-  stage_clock clock(state_.seconds.reverify);
   device_module_calls by_eager = calls_by(request_.seed + round);
   const std::size_t place = task_->cases.size() - 1, cases = task_->cases.size();
   const std::string name = task_->cases[place].name + ", behind the clock";
   const auto again = [&] {
     return std::exchange(begins_again_, false) && start() && check_again(round);
   };
-  if (const auto narrowly = check_narrowly(by_eager, place, name)) return *narrowly || again();
+  const auto narrowly = check_narrowly(by_eager, place, name, state_.seconds.reverify);
+  if (narrowly) return *narrowly || again();
   bool can_judge = false;
   // A case that judges nobody any more: what it would have shown, the first shows.
   if (task_->cases.size() == cases && !limit_case(place, can_judge)) return false;
   if (!candidate_) return start() && check_again(round);
   const module_case one = can_judge ? task_->cases[place] : task_->cases.front();
-  return check(by_eager, one, name) || again();
+  bool right = false;
+  {
+    stage_clock clock(state_.seconds.reverify);
+    right = check(by_eager, one, name);
+  }
+  return right || again();
 }
 
 }  // namespace quern::env

@@ -263,8 +263,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   }
   verdict_.device = seen_.conditions(watch.bus_id());
   // Limits were missing, which are known now.
-  if (!candidate_ && result.outcome.kind == verdict_kind::unsupported)
-    return (round > 0 || start()) && measure_once(protocol, round, into);
+  if (calls.begins_again()) return (round > 0 || start()) && measure_once(protocol, round, into);
   if (!within_memory()) return false;
   if (auto why = seen_.unfair(); why && result.outcome.ok())
     result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};

@@ -189,9 +189,10 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// check() on a case of the task, in stage `verify`.
   bool check_case(device_module_calls& calls, std::size_t place);
   /// Whether a result lies within the limit of a case that needs no f64. Empty: that says nothing,
-  /// and the case is to be checked by its limit; false: the verdict stands.
+  /// and the case is to be checked by its limit; false: the verdict stands. `stage`: gets the time
+  /// of the call.
   std::optional<bool> check_narrowly(device_module_calls& calls, std::size_t place,
-                                     const std::string& name);
+                                     const std::string& name, double& stage);
   /// A call on this content beside the reference's. `looks`: what the call itself takes of the
   /// device's memory is looked at.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name,

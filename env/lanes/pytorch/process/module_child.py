@@ -55,6 +55,7 @@ from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE,
 
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+MOST_KEPT_OF_ROWS = 512 << 20  # of what rows were made in: to give it back each time takes longer than a row
 WITHOUT_MODULE = ("record", "record_making", "record_call", "record_kernels", "kernelbench_exact")
 
 
@@ -416,10 +417,11 @@ class Child:
         if asked["row"] and asked["family"] == "nominal" and self.can_draw_rows(seeds[0]):
             self.draw_row(seeds[0], first, len(seeds))
             self.memory.wait()
-            self.memory.give_back()
         else:
             self.draw_each(seeds, first, asked["family"])
             self.memory.wait()
+        if asked["row"]:
+            self.memory.give_back(MOST_KEPT_OF_ROWS)
         return {}
 
     def draw_each(self, seeds, first, family):
@@ -446,12 +448,13 @@ class Child:
 
     def can_draw_rows(self, seed):
         """Whether torch's vmap can run get_inputs, which then draws by the generator of this memory's device alone. Others draw
-        once for a row, and tell by the numbers of one call which come in the next."""
+        once for a row, and tell by the numbers of one call which come in the next. Those that the module keeps for itself show
+        where equal seeds give other contents."""
         if self.draws_rows is None:
-            once, again = (plain_among(self.made_inputs(seed + i)) for i in (1, 2))
+            once, same, again = (plain_among(self.made_inputs(seed + i)) for i in (1, 1, 2))
             before = self.memory.state_of_others()
             self.drawn_inputs()
-            alone = self.memory.state_of_others() == before
+            alone = self.memory.state_of_others() == before and all(map(alike, once, same))
             try:
                 rows = self.row_of_inputs(seed, 2) if alone else ()
                 self.draws_rows = alone and all(row.dtype == one.dtype and row[0].shape == one.shape and
@@ -509,19 +512,20 @@ class Child:
         self.restore()
         if self.reseeds:
             seed_all(seed_of(inputs))
-        found = scales(results(self.model, inputs), wide)
+        found, whole = scales(results(self.model, inputs), wide), True
         self.wide = self.wide_state = None
         if wide is not None and self.precision == torch.float32 and torch.backends.cudnn.allow_tf32:
-            self.allow_tf32_convolutions(found, wide, lambda: results(self.model, inputs))
-        answer = {"scales": found, "in_f64": wide is not None}
+            whole = self.allow_tf32_convolutions(found, wide, lambda: results(self.model, inputs))
+        answer = {"scales": found, "in_f64": wide is not None and whole}
         self.wide = self.wide_state = wide = None
         self.memory.give_back()
         return answer
 
     def allow_tf32_convolutions(self, found, wide, call):
         """Which kernel a library takes depends on layouts, and one in TF32 is right, too: its error counts in the scales `found`,
-        unless it is so large that the reference could not be compared with anybody."""
+        unless it is so large that the reference could not be compared with anybody. False: that could not be found out."""
         self.restore()
+        whole = True
         try:
             with Tf32Convolutions() as mode:
                 coarse = call()
@@ -530,8 +534,9 @@ class Child:
                 if other["worst_error"] <= one["rms"] / 16:
                     one["worst_error"] = max(one["worst_error"], other["worst_error"])
         except RuntimeError:
-            pass  # not within this device's memory
+            whole = False  # not within this device's memory
         self.restore()
+        return whole
 
     def take_arguments(self, asked):
         self.precision = PRECISIONS[asked["precision"]]

@@ -34,7 +34,7 @@ class HostMemory:
     def wait(self):
         pass
 
-    def give_back(self):
+    def give_back(self, most=0):
         pass
 
     def state_of_others(self):
@@ -141,10 +141,10 @@ class DeviceMemory:
             results = work()
         return graph.replay, results
 
-    def give_back(self):
-        """What torch keeps of memory that nothing uses any more, where it is much."""
+    def give_back(self, most=MOST_KEPT):
+        """What torch keeps of memory that nothing uses any more, where it is more than this."""
         known = torch.cuda.memory_stats_as_nested_dict(self.device)
-        if known["reserved_bytes"]["all"]["current"] - known["allocated_bytes"]["all"]["current"] > MOST_KEPT:
+        if known["reserved_bytes"]["all"]["current"] - known["allocated_bytes"]["all"]["current"] > most:
             torch.cuda.empty_cache()
 
 

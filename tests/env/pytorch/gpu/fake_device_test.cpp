@@ -233,6 +233,34 @@ TEST_CASE("a limit of few results is found on more contents when one lies beyond
   CHECK((*task)->cases.front().limit->at(0).atol > 0.01);
 }
 
+TEST_CASE("a candidate that is ended to find a limit is timed again from its beginning") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // Its second call in f64 fails: the first that is made beside a candidate.
+  const auto seldom = task_of(
+      "import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
+      "    def forward(self, x):\n        global calls\n"
+      "        if x.dtype == torch.float64:\n            calls += 1\n"
+      "            if calls == 2:\n                raise RuntimeError('no memory is left')\n"
+      "            return x * 2\n"
+      "        return torch.where(x > 0.975, torch.floor(x * 32) / 32, x) * 2\n\n"
+      "def get_inputs():\n    return [torch.rand(8)]\n");
+  const std::int64_t before = with->asked;
+  const verdict exact = judged_by_fake(
+      "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+      "        return x + x\n",
+      true, seldom);
+  CAPTURE(exact.detail);
+  CHECK((exact.kind == verdict_kind::ok || exact.kind == verdict_kind::noisy));
+  CHECK(with->asked - before >= 2);
+  const auto task = with->manager->get(seldom);
+  REQUIRE(task);
+  CHECK((*task)->in_f64);
+  CHECK((*task)->is_widened);
+  // No check is told twice.
+  CHECK(std::ranges::count(exact.checks, "one element changed", &check_result::name) <= 1);
+}
+
 TEST_CASE("a warm Python without a device is started anew where it has ended") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
