@@ -196,8 +196,8 @@ finding device_module_calls::compare(std::span<const module_case> window, const 
   auto wider = widen_limits(task_, window, context_, memory_, device_use::beside_candidate);
   const bool alone = !wider && end_candidate_;
   if (alone) {
-    // Libraries tell a lack of memory by errors of many kinds.
-    // Outputs of both sides are in the evaluator's memory.
+    // Libraries tell a lack of memory by errors of many kinds. Outputs of both sides are in the
+    // evaluator's memory.
     end_candidate_();
     wider = widen_limits(task_, window, context_, memory_, device_use::alone);
   }

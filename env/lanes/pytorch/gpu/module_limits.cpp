@@ -93,7 +93,7 @@ bool all_finite(std::span<const result_scale> scales) {
   return std::ranges::all_of(scales, &result_scale::finite);
 }
 
-/// Exhausted: it ran in f64 before, and did not beside a candidate.
+/// Exhausted: it ran in f64 before, and did not where a candidate may hold memory.
 base::status check_f64(const device_module_task& of, const described_results& results,
                        device_use use) {
   if (!of.in_f64 || results.in_f64 || use == device_use::alone) return {};
@@ -211,7 +211,11 @@ const output_limits* limit_of(const device_module_task& of, std::string_view fam
 
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
                                   device_context& context, module_memory& memory, device_use use) {
-  QUERN_TRY(bool wider, widen_limit(of, context, memory, use));
+  bool wider = false;
+  const std::string_view first = of.cases.front().family;
+  if (std::ranges::find(window, first, &module_case::family) != window.end()) {
+    QUERN_TRY(wider, widen_limit(of, context, memory, use));
+  }
   for (const module_case& one : window) {
     const auto known = std::ranges::find(of.cases, one.family, &module_case::family);
     if (known == of.cases.end() || known->limit) continue;
