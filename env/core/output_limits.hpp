@@ -28,7 +28,7 @@ class output_limits {
     return wider;
   }
 
-  /// The wider of both for each output. `other`: of the same task.
+  /// For each output the wider of both. `other` is of the same task.
   [[nodiscard]] output_limits widest(const output_limits& other) const {
     output_limits wider = *this;
     for (std::size_t o = 0; o < wider.limits_.size(); ++o)

@@ -95,4 +95,20 @@ std::optional<tolerance> calibrated(const tolerance& relative, const result_scal
   return tolerance{std::max(relative.atol * scale.rms, error), relative.rtol};
 }
 
+base::expected<output_limits> limits_of(const task_instance& at, const tolerance& relative,
+                                        std::span<const result_scale> scales) {
+  std::vector<tolerance> limits;
+  for (std::size_t o = 0; o < scales.size(); ++o) {
+    const auto limit = calibrated(relative, scales[o]);
+    if (!limit)
+      return base::fail(base::errc::invalid_argument,
+                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
+                        "root mean square is {:.3g}: more than a sixteenth",
+                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
+    limits.push_back(*limit);
+  }
+  if (limits.empty()) return output_limits(relative);
+  return output_limits(std::move(limits));
+}
+
 }  // namespace quern::env

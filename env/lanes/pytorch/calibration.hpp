@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "base/status.hpp"
+#include "env/core/output_limits.hpp"
 #include "env/task/task.hpp"
 #include "env/tensor_task/fill.hpp"
 #include "env/tensor_task/task_instance.hpp"
@@ -44,5 +46,10 @@ result_scale pooled(std::span<const result_scale> contents);
 /// None where 4 e > s / 4, or where the two do not agree: then the reference itself is too far from
 /// what it computes to judge anybody.
 std::optional<tolerance> calibrated(const tolerance& relative, const result_scale& scale);
+
+/// Of all outputs on one content, in their order. Error: invalid_argument names an output in which
+/// the reference itself is too far from what it computes in f64.
+base::expected<output_limits> limits_of(const task_instance& at, const tolerance& relative,
+                                        std::span<const result_scale> scales);
 
 }  // namespace quern::env

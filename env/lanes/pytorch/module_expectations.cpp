@@ -152,24 +152,6 @@ base::status draw_cases(module_task& to) {
   return {};
 }
 
-/// Limits of all outputs on one content. Error: which output of the reference is itself too far
-/// from what it computes in f64.
-base::expected<output_limits> limits_of(const task_instance& at, const tolerance& relative,
-                                        std::span<const result_scale> scales) {
-  std::vector<tolerance> limits;
-  for (std::size_t o = 0; o < scales.size(); ++o) {
-    const auto limit = calibrated(relative, scales[o]);
-    if (!limit)
-      return base::fail(base::errc::invalid_argument,
-                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
-                        "root mean square is {:.3g}: more than a sixteenth",
-                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
-    limits.push_back(*limit);
-  }
-  if (limits.empty()) return output_limits(relative);
-  return output_limits(std::move(limits));
-}
-
 /// The results of the reference in f64 on every case; none where it does not run in f64.
 std::vector<std::vector<tensor_bytes>> results_in_f64(module_oracle& oracle,
                                                       std::span<const expected_case> cases) {

@@ -86,19 +86,19 @@ inline constexpr std::int32_t weights_region = QUERN_WORKSPACE;
 /// The evaluator's memory of one device, for the calls of one module at a time. What a candidate
 /// has mapped, nobody else has but the evaluator.
 ///
-///     staging    written by the process that makes content: of a window, and behind it of windows
-///                to come
+///     staging    written by the process that makes content. Behind that of a window lies that of
+///                windows to come.
 ///     inputs     copies of it, one of the candidate and one of the reference, made when a side is
 ///                asked, so that neither finds more in the device's caches than the other
 ///     outputs    of the candidate, and of the reference
 ///     snapshot   what the candidate's outputs were when it had answered
 ///     weights    of the reference's model, written by it, and a copy for the candidate, made anew
 ///                for each
-///     flush      twice the second-level cache, all zero, which is read to empty that; the
-///                evaluator's alone
+///     flush      twice the second-level cache, all zero: read to empty that. The evaluator's
+///     alone.
 ///
-/// Regions stay when the task changes, if they are large enough: to make one asks the driver
-/// several times, and that makes contexts for others meanwhile. Thread-compatible.
+/// Regions that are large enough stay when the task changes. To make one asks the driver several
+/// times, which answers late while it makes contexts. Thread-compatible.
 class module_memory {
  public:
   /// `seed`: of the addresses at which processes map it.

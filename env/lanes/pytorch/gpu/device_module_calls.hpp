@@ -90,7 +90,7 @@ class device_module_calls {
 
  private:
   finding failed_reference(const runner_failure& why);
-  /// compare() by the limits that are known.
+  /// compare() by the limits that are known. Errors and units as there.
   finding compare_once(std::span<const module_case> window, const std::string& where);
   answered<void> delivers(device_module& from, std::size_t calls, device_window& took) const;
   void poison(std::uint64_t outputs, std::size_t calls);
@@ -107,10 +107,14 @@ class device_module_calls {
   module_memory& memory_;
   device_module& candidate_;
   base::random_stream random_;
-  module_case row_;                    ///< the row that windows are taken from
-  std::size_t taken_ = 0;              ///< contents of it
-  std::optional<std::uint64_t> made_;  ///< seed of the row that is in the staging
-  std::uint64_t staged_;               ///< contents of the window that was made last
+  /// The row that windows are taken from.
+  module_case row_;
+  /// Contents of it that were taken.
+  std::size_t taken_ = 0;
+  /// Seed of the row that is in the staging.
+  std::optional<std::uint64_t> made_;
+  /// Address of the contents of the window that was made last.
+  std::uint64_t staged_;
   const device_allocation& flush_;
   bool flushes_ = true, begins_again_ = false;
   std::function<void()> end_candidate_;  ///< null: nobody does

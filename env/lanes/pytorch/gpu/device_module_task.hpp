@@ -55,16 +55,19 @@ struct device_module_task {
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
   bool in_f64 = false;             ///< whether the reference ran in f64 when limits were found last
-  /// Of the first case, on its one content: widen_limit() takes more.
+  /// Of the first case, on its one content.
   std::vector<result_scale> first_scales;
-  bool is_widened = false;                  ///< it did, or need not
-  std::optional<base::error> cannot_widen;  ///< why the task cannot be judged beyond it
+  /// widen_limit() took more contents, or need not.
+  bool is_widened = false;
+  /// Why the task cannot be judged by more contents; empty: it can, or nobody has tried.
+  std::optional<base::error> cannot_widen;
   /// Largest error of the reference against itself in f64, over what a candidate may be off.
   double share_of_limit = 0;
   double floor_ns = 0;     ///< least time of a call, by the roofline
   double baseline_ns = 0;  ///< a first idea of a call of the reference
   int slots = 1;           ///< calls of a timed window
-  int row = 0;  ///< contents that are drawn in a row, for several windows; 0: they are too large
+  /// Contents that are drawn in a row, for several windows; 0: they are too large.
+  int row = 0;
   module_processes processes;  ///< of the task that is judged; none of the others
 
   device_module_task(lent_weights of, task_instance at)

@@ -41,25 +41,6 @@ base::expected<described_results> scales_from(const std::string& text, std::size
   return results;
 }
 
-base::expected<output_limits> limits_from(const task_instance& at, const tolerance& relative,
-                                          std::span<const result_scale> scales) {
-  std::vector<tolerance> limits;
-  for (std::size_t o = 0; o < scales.size(); ++o) {
-    if (!is_floating(at.outputs[o].type)) {
-      limits.push_back(relative);
-      continue;
-    }
-    const auto limit = calibrated(relative, scales[o]);
-    if (!limit)
-      return base::fail(base::errc::invalid_argument,
-                        "output '{}' of the reference differs from itself in f64 by {:.3g}, its "
-                        "root mean square is {:.3g}: more than a sixteenth",
-                        at.outputs[o].name, scales[o].worst_error, scales[o].rms);
-    limits.push_back(*limit);
-  }
-  return output_limits(std::move(limits));
-}
-
 /// Of the smallest floating output; the largest number where there is none.
 std::int64_t fewest_elements(const task_instance& at) {
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
@@ -125,7 +106,7 @@ base::expected<output_limits> limit_of_more(device_module_task& of, device_conte
   std::vector<result_scale> all;
   for (const auto& contents : of_output)
     all.push_back(pooled(contents));
-  QUERN_TRY(auto limit, limits_from(of.places.at, of.subject->tolerance, all));
+  QUERN_TRY(auto limit, limits_of(of.places.at, of.subject->tolerance, all));
   of.share_of_limit = largest_share_of(all, limit);
   return limit;
 }
@@ -136,7 +117,7 @@ base::status find_first_limit(device_module_task& of, described_results results,
   of.in_f64 = results.in_f64;
   of.first_scales = std::move(results.scales);
   const bool has_more = of.in_f64 && contents_for_limit(fewest_elements(of.places.at)) > 1;
-  auto limit = limits_from(of.places.at, of.subject->tolerance, of.first_scales);
+  auto limit = limits_of(of.places.at, of.subject->tolerance, of.first_scales);
   if (!limit && has_more) {
     QUERN_TRY(const auto of_more, limit_of_more(of, context, memory));
     set_first_limit(of, of_more);
@@ -167,7 +148,7 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
   }
   QUERN_CHECK(check_f64(of, results, use));
   of.in_f64 = results.in_f64;
-  auto limit = limits_from(of.places.at, of.subject->tolerance, results.scales);
+  auto limit = limits_of(of.places.at, of.subject->tolerance, results.scales);
   if (!limit || !all_finite(results.scales)) {
     of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
     return false;
@@ -183,7 +164,7 @@ base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place
   if (one.family == of.cases.front().family) return false;
   QUERN_TRY(const auto results, calibrate(of, one, context, memory, false));
   if (!all_finite(results.scales)) return false;
-  QUERN_TRY(one.narrow, limits_from(of.places.at, of.subject->tolerance, results.scales));
+  QUERN_TRY(one.narrow, limits_of(of.places.at, of.subject->tolerance, results.scales));
   return true;
 }
 

@@ -13,9 +13,9 @@ namespace quern::env {
 /// Whether a candidate's process may hold memory of the device.
 enum class device_use { alone, beside_candidate };
 
-/// How far results may be from the reference's on the case at this place, by running it in f64,
-/// too, which takes longer than anything else of a task: so it is done for the cases that a
-/// candidate comes to. False: the reference itself is too far from what it computes there to judge
+/// How far results may be from the reference's on the case at this place. It runs in f64 for that,
+/// which takes longer than anything else of a task. So each case is asked for when a candidate
+/// needs it. False: the reference itself is too far from what it computes there to judge
 /// anybody, and the case is left out from now on. Errors as prepare_device_module()'s; `exhausted`:
 /// beside a candidate the reference did not run in f64, which it did before. Limits without that
 /// would be narrower, so ask again when the device is free.
@@ -27,11 +27,11 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
 base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place,
                                        device_context& context, module_memory& memory);
 
-/// Finds the limit of the first case on more contents of its distribution, where its results have
-/// so few elements that one may show no error (contents_for_limit()). That takes as many calls in
-/// f64, so it is done when a result lies beyond the limit that one content gives. Outputs of calls
-/// are left alone. False: that is done, or one content is enough. Errors as find_limit()'s; where
-/// the task is to blame, each time.
+/// Finds the limit of the first case on more contents of its distribution. Few elements may show no
+/// error on one (contents_for_limit()). That takes as many calls in f64, so it is done when a
+/// result lies beyond the limit that one content gives. Outputs of calls are left alone. False:
+/// that is done, or one content is enough. Errors as find_limit()'s; where the task is to blame,
+/// each time.
 base::expected<bool> widen_limit(device_module_task& of, device_context& context,
                                  module_memory& memory, device_use use);
 

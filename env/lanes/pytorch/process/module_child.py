@@ -34,7 +34,6 @@ import ctypes
 import gc
 import importlib.util
 import json
-import math
 import operator
 import sys
 
@@ -49,13 +48,12 @@ import refused_compile
 from module_device import HostMemory, Tf32Convolutions, scales
 from module_distributions import changed
 from module_repeats import State, seed_all, seed_of
+from module_rows import Rows, alike, plain_among
 from module_settings import settings_of_torch
 from module_tensors import (DTYPES, NAMES, PRECISIONS, WRONG_DTYPE, WRONG_SHAPE, Unusable, WrongResult, element_type, flattened, literal,
                             plain_tensors, same, tensors_of, view)
 
 
-BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-MOST_KEPT_OF_ROWS = 512 << 20  # of what rows were made in: to give it back each time takes longer than a row
 WITHOUT_MODULE = ("record", "record_making", "record_call", "record_kernels", "kernelbench_exact")
 
 
@@ -77,28 +75,6 @@ def keep_one_thread():
         return accept
     for name in ("set_num_threads", "set_num_interop_threads"):
         setattr(torch, name, accepting(name))
-
-
-def dense_strides(shape):
-    return tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))
-
-
-def plain_among(values):
-    return [value for value in values if isinstance(value, torch.Tensor)]
-
-
-def alike(value, wanted):
-    """Whether two tensors of one shape hold the same, NaN in the same places among it. A tensor that is elsewhere does not."""
-    try:
-        bits = BITS.get(value.dtype.itemsize)
-        if value.dtype != wanted.dtype:
-            return False
-        # By one kernel, which processes have loaded; -0 is like 0, though.
-        if bits is not None and torch.equal(value.detach().view(bits), wanted.view(bits)):
-            return True
-        return bool(((value == wanted) | ((value != value) & (wanted != wanted))).all())
-    except RuntimeError:
-        return False
 
 
 class Child:
@@ -126,7 +102,7 @@ class Child:
         self.places, self.inputs, self.outputs, self.in_f64 = [], 0, 0, False
         self.views = {}
         self.drawn_on_core = False  # the numbers of the model's constructor
-        self.draws_rows = None  # whether get_inputs gives those of several calls at once; None: not tried
+        self.rows = Rows(self)
 
     # ---- commands
 
@@ -414,14 +390,13 @@ class Child:
     def content(self, asked):
         """Inputs of calls `first` ..., one for each of `seeds`. `row`: they may be drawn together, by the first of these."""
         first, seeds = asked["first"], asked["seeds"]
-        if asked["row"] and asked["family"] == "nominal" and self.can_draw_rows(seeds[0]):
-            self.draw_row(seeds[0], first, len(seeds))
-            self.memory.wait()
+        if asked["row"] and asked["family"] == "nominal" and self.rows.can_be_drawn(seeds[0]):
+            self.rows.draw(seeds[0], first, len(seeds))
         else:
             self.draw_each(seeds, first, asked["family"])
-            self.memory.wait()
+        self.memory.wait()
         if asked["row"]:
-            self.memory.give_back(MOST_KEPT_OF_ROWS)
+            self.rows.give_back()
         return {}
 
     def draw_each(self, seeds, first, family):
@@ -431,38 +406,6 @@ class Child:
                 seed_all(seed ^ 0x5DEECE66D)
             for into, value in zip(self.call_views(call)[0], made, strict=True):
                 into.copy_(changed(family, value))
-
-    def draw_row(self, seed, first, calls):
-        """By one get_inputs and a copy of each tensor of all calls, in a tenth of the time."""
-        for i, values in enumerate(self.row_of_inputs(seed, calls)):
-            address, stride, number, shape = self.places[i]
-            apart = stride // DTYPES[number].itemsize
-            flat = self.memory.view(address + first * stride, number, (calls * apart,), bool(self.bools) and self.bools[i])
-            flat.as_strided(values.shape, (apart, *dense_strides(shape))).copy_(values)
-
-    def row_of_inputs(self, seed, calls):
-        """Each tensor of get_inputs, with an axis of calls before its own."""
-        seed_all(seed)
-        of_calls = torch.empty(calls, device=self.memory.device)
-        return torch.vmap(lambda _: tuple(plain_among(self.drawn_inputs())), randomness="different")(of_calls)
-
-    def can_draw_rows(self, seed):
-        """Whether torch's vmap can run get_inputs, which then draws by the generator of this memory's device alone. Others draw
-        once for a row, and tell by the numbers of one call which come in the next. Those that the module keeps for itself show
-        where equal seeds give other contents."""
-        if self.draws_rows is None:
-            once, same, again = (plain_among(self.made_inputs(seed + i)) for i in (1, 1, 2))
-            before = self.memory.state_of_others()
-            self.drawn_inputs()
-            alone = self.memory.state_of_others() == before and all(map(alike, once, same))
-            try:
-                rows = self.row_of_inputs(seed, 2) if alone else ()
-                self.draws_rows = alone and all(row.dtype == one.dtype and row[0].shape == one.shape and
-                                                (alike(one, other) or not alike(row[0], row[1]))
-                                                for row, one, other in zip(rows, once, again, strict=True))
-            except Exception:  # of whatever kind: a text may do anything
-                self.draws_rows = False
-        return self.draws_rows
 
     def weight_view(self, asked, place, number, shape, as_bool):
         """A tensor over weights that the evaluator keeps: in a region of the device, or in file 2."""

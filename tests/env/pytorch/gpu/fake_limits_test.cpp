@@ -1,0 +1,132 @@
+// How far a candidate's results may lie from the reference's, on a device that is none: when the
+// reference runs in f64 for it, and what becomes of a candidate that leaves it no memory.
+#include <algorithm>
+#include <string>
+
+#include "tests/env/pytorch/gpu/fake_fixture.hpp"
+
+using namespace quern;
+using namespace quern::env;
+using namespace quern::test;
+using namespace quern::test::modules;
+
+namespace {
+
+/// A reference that doubles what it rounds, and rounds nothing in f64. Only its error there says
+/// that a candidate which does not round is right, too. `fails`: which of its calls in f64, counted
+/// from 1, raise. Another shape is another task, of which nothing is known yet.
+std::shared_ptr<const task> rounding_task(const std::string& rounded, const std::string& shape,
+                                          const std::string& fails = "== 0") {
+  return task_of(
+      "import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
+      "    def forward(self, x):\n        global calls\n"
+      "        if x.dtype == torch.float64:\n            calls += 1\n"
+      "            if calls " +
+      fails +
+      ":\n                raise RuntimeError('no memory is left')\n"
+      "            return x * 2\n"
+      "        return " +
+      rounded + " * 2\n\ndef get_inputs():\n    return [torch.rand(" + shape + ")]\n");
+}
+
+/// One of 40 results: hardly one content of eight shows that.
+constexpr const char* seldom_rounded = "torch.where(x > 0.975, torch.floor(x * 32) / 32, x)";
+
+std::string module_that_returns(const std::string& result) {
+  return "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+         "        return " +
+         result + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("a reference that does not run in f64 beside a candidate is asked again without it") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // The first call in f64 is of the task's preparation, alone on the device. It has results enough
+  // for one content (contents_for_limit).
+  struct seen {
+    std::string kind;
+    std::int64_t processes;
+    bool in_f64;
+  };
+  const auto judge = [&](const std::string& calls) {
+    const auto of = rounding_task("x.to(torch.bfloat16).float()", "256, 256", calls);
+    const std::int64_t before = with->asked;
+    const verdict v = judged_by_fake(module_that_returns("x + x"), false, of);
+    CAPTURE(v.detail);
+    const auto task = with->manager->get(of);
+    REQUIRE(task);
+    return seen{std::string(name_of(v.kind)), with->asked - before, (*task)->in_f64};
+  };
+  const seen never = judge("== 0"), once = judge("== 2"), always = judge(">= 2");
+  CHECK(never.kind == "ok");
+  CHECK(never.processes == 1);
+  CHECK(never.in_f64);
+  // The memory was the candidate's: limits are as they would have been.
+  CHECK(once.kind == "ok");
+  CHECK(once.processes == 2);
+  CHECK(once.in_f64);
+  // It was not: limits are narrow then, and what lies beyond is wrong.
+  CHECK(always.kind == "wrong_value");
+  CHECK(always.processes == 1);
+  CHECK_FALSE(always.in_f64);
+}
+
+TEST_CASE("the reference runs in f64 on hidden content only for what lies beyond a narrow limit") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto rounding = rounding_task("x.to(torch.bfloat16).float()", "128, 512");
+  const auto in_f64 = [&] {
+    const auto task = with->manager->get(rounding);
+    REQUIRE(task);
+    const auto& cases = (*task)->cases;
+    CHECK(std::ranges::count(cases, "nominal", &module_case::family) == 3);
+    return std::ranges::count_if(cases, [](const module_case& one) {
+      return one.family != "nominal" && one.limit.has_value();
+    });
+  };
+  // The same roundings.
+  const verdict alike =
+      judged_by_fake(module_that_returns("x.to(torch.bfloat16).float() * 2"), false, rounding);
+  CAPTURE(alike.detail);
+  CHECK(name_of(alike.kind) == "ok");
+  CHECK(in_f64() == 0);
+  const verdict exact = judged_by_fake(module_that_returns("x + x"), false, rounding);
+  CAPTURE(exact.detail);
+  CHECK(name_of(exact.kind) == "ok");
+  CHECK(in_f64() == static_cast<std::ptrdiff_t>(module_families.size()));
+  CHECK(name_of(judged_by_fake(module_that_returns("x * 2.1"), false, rounding).kind) ==
+        "wrong_value");
+}
+
+TEST_CASE("a limit of few results is found on more contents when one lies beyond it") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto seldom = rounding_task(seldom_rounded, "2, 4");
+  const verdict exact = judged_by_fake(module_that_returns("x + x"), true, seldom);
+  CAPTURE(exact.detail);
+  CHECK((exact.kind == verdict_kind::ok || exact.kind == verdict_kind::noisy));
+  const auto task = with->manager->get(seldom);
+  REQUIRE(task);
+  CHECK((*task)->is_widened);
+  CHECK((*task)->cases.front().limit->at(0).atol > 0.01);
+}
+
+TEST_CASE("a candidate that is ended to find a limit is timed again from its beginning") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // Its second call in f64 fails: the first that is made beside a candidate.
+  const auto seldom = rounding_task(seldom_rounded, "8", "== 2");
+  const std::int64_t before = with->asked;
+  const verdict exact = judged_by_fake(module_that_returns("x + x"), true, seldom);
+  CAPTURE(exact.detail);
+  CHECK((exact.kind == verdict_kind::ok || exact.kind == verdict_kind::noisy));
+  CHECK(with->asked - before >= 2);
+  const auto task = with->manager->get(seldom);
+  REQUIRE(task);
+  CHECK((*task)->in_f64);
+  CHECK((*task)->is_widened);
+  // No check is told twice.
+  CHECK(std::ranges::count(exact.checks, "one element changed", &check_result::name) <= 1);
+}
