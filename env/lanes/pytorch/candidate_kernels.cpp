@@ -103,7 +103,6 @@ base::expected<triton_recording> candidate_kernels::recorded(const triton_builde
   QUERN_TRY(const auto asked, triton_recorder_job(source, init, inputs));
   if (auto child = python_.fork({})) {
     const auto lines = child->record_kernels(asked, recording_kernels);
-    python_.end(*child);
     if (lines) return parse_triton_recording(*lines);
     if (lines.error().failure_kind == runner_failure::kind::timeout) {
       triton_recording lost;

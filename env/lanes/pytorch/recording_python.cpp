@@ -54,9 +54,4 @@ base::expected<python_child> recording_python::fork(const python_start& how) {
   return zygote->fork(how);
 }
 
-void recording_python::end(const python_child& child) {
-  const std::lock_guard lock(guard_);
-  if (zygote_) (void)zygote_->end(child);
-}
-
 }  // namespace quern::env

@@ -23,11 +23,9 @@ class recording_python {
 
   /// Has it started beside what comes next.
   void warm_up();
-  /// A child; waits until the warm Python stands, and starts a fresh one where it has ended. Errors
-  /// as python_zygote::start() and fork() have them.
+  /// A child, which ends with its object; waits until the warm Python stands, and starts a fresh
+  /// one where it has ended. Errors as python_zygote::start() and fork() have them.
   base::expected<python_child> fork(const python_start& how);
-  /// Ends a child that has answered.
-  void end(const python_child& child);
 
  private:
   void keep(const std::stop_token& over);

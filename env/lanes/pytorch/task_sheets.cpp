@@ -45,7 +45,6 @@ base::expected<module_sheet> task_sheets::describe(const task& subject) {
     return tl::make_unexpected(error_of(loaded.error()));
   const module_making making{std::string(name_of(pytorch_of(subject).precision)), 1};
   const auto text = child.describe_without_values(making, of_sheets);
-  python_.end(child);
   if (!text) return tl::make_unexpected(error_of(text.error()));
   return parse_module_sheet(*text);
 }

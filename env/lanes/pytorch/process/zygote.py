@@ -24,6 +24,7 @@ When this process is ready it says what this Python has.
 
 import ctypes
 import gc
+import glob
 import importlib.util
 import json
 import logging
@@ -102,10 +103,11 @@ def warm_up(torch):
 
 
 def warm_up_without_memory(torch):
-    """What a first operator on tensors without memory costs: torch imports some 900 modules then, which take seconds. And what
-    learns a candidate's Triton kernels."""
+    """What first operators on tensors without memory cost: torch imports some 900 modules then, which take seconds; some of
+    them for operators that it decomposes. And what learns a candidate's Triton kernels."""
     with torch.device("meta"):
         torch.nn.functional.linear(torch.rand(2, 4), torch.rand(4, 4))
+        torch.nn.functional.batch_norm(torch.rand(2, 4), torch.zeros(4), torch.ones(4), training=True)
     if "triton" in sys.modules:
         import triton_recorder  # noqa: F401
 
@@ -119,6 +121,16 @@ def import_more():
         except ImportError:
             pass
     logging.disable(logging.NOTSET)
+
+
+def load_cudnn(torch):
+    """The parts of cuDNN, which it would load at a child's first convolution: a quarter of what that takes. They ask the driver
+    for nothing yet. Where torch has them elsewhere, each child loads them."""
+    for part in glob.glob(os.path.join(os.path.dirname(os.path.dirname(torch.__file__)), "nvidia", "cudnn", "lib", "libcudnn*.so.*")):
+        try:
+            ctypes.CDLL(part)
+        except OSError:
+            pass
 
 
 class Zygote:
@@ -297,6 +309,7 @@ def serve(path, gpu, without_memory):
     import module_handlers  # noqa: F401
     if gpu is not None:
         library.window = ctypes.CDLL(gpu["library"])  # asks the driver for nothing yet
+        load_cudnn(torch)
     import_more()
     warm_up(torch)
     if without_memory:

@@ -114,7 +114,6 @@ TEST_CASE("a child of a warm Python learns the same kernels as a process of its 
     REQUIRE(job.has_value());
     const auto lines = child->record_kernels(*job, {60, 120});
     REQUIRE_MESSAGE(lines.has_value(), (lines ? "" : lines.error().text));
-    python.end(*child);
     const auto recording = env::parse_triton_recording(*lines);
     REQUIRE_MESSAGE(recording.has_value(), (recording ? "" : recording.error().message));
     return *recording;
