@@ -123,16 +123,33 @@ base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec)
 }
 
 base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& spec,
-                                          const control_run& control) {
+                                          const control_run& control,
+                                          const std::optional<earlier_failure>& earlier) {
   using next = compiler_attempts::next;
-  compiler_attempts attempts;
-  for (;;) {
+  const auto passed = [&](compiler_attempts& attempts) -> base::status {
+    QUERN_CHECK(check_room(children, spec.limits));
+    QUERN_TRY(const auto ours, control());
+    if (attempts.after_control(ours.end) == next::blame_host)
+      return base::fail(base::errc::unavailable,
+                        "{} fails on this host whatever it is given ({}): see what the host is "
+                        "short of (room, processes, descriptors); {}",
+                        spec.argv[0], ours.end.text(), ours.err);
+    return {};
+  };
+  compiler_attempts attempts, behind_earlier;
+  const bool counts = earlier && behind_earlier.after_text(earlier->end) == next::control;
+  if (counts) QUERN_CHECK(passed(behind_earlier));
+  for (int runs = 1;; ++runs) {
     QUERN_CHECK(check_room(children, spec.limits));
     if (spec.in.stream_kind == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)
       return base::fail_errno("rewinding a source");
     QUERN_TRY(auto ran, run_tool(children, spec));
+    ran.runs = runs;
     // Ended by the caller's own limit: neither the text nor the host is looked into.
     if (base::thread_deadline::is_over()) return ran;
+    if (counts && runs == 1 && seen_in_compiler(ran.end) == outside_hand::possible &&
+        earlier->told_the_same(ran) && behind_earlier.after_text(ran.end) == next::believe)
+      return ran;
     const next then = attempts.after_text(ran.end);
     if (then == next::believe) return ran;
     if (then == next::blame_host)
@@ -143,13 +160,7 @@ base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& s
           spec.argv[0], ran.end.text());
     if (then == next::repeat) continue;
     ran.process.reset();
-    QUERN_CHECK(check_room(children, spec.limits));
-    QUERN_TRY(const auto ours, control());
-    if (attempts.after_control(ours.end) == next::blame_host)
-      return base::fail(base::errc::unavailable,
-                        "{} fails on this host whatever it is given ({}): see what the host is "
-                        "short of (room, processes, descriptors); {}",
-                        spec.argv[0], ours.end.text(), ours.err);
+    QUERN_CHECK(passed(attempts));
   }
 }
 

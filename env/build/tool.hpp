@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct tool_outcome {
   std::string out, err;
   layer_set layers;
   std::int64_t ms = 0;             ///< from start to end
+  int runs = 1;                    ///< of run_compiler(): on the text
   std::unique_ptr<child> process;  ///< holds the work folder
 };
 
@@ -42,15 +44,25 @@ base::expected<tool_outcome> run_tool(spawner& children, const child_spec& spec)
 /// and layers that candidates have, in a work folder of its own.
 using control_run = std::function<base::expected<tool_outcome>()>;
 
+/// That a compiler has failed on the text before, in another way, such as with other headers.
+struct earlier_failure {
+  child_end end;
+  /// Whether that one told just what this one does.
+  std::function<bool(const tool_outcome&)> told_the_same;
+};
+
 /// Runs a compiler on somebody's text, `spec.in` from its beginning each time, until its end is
-/// either the text's doing or the host's (compiler_attempts); `control` follows a first failure.
+/// either the text's doing or the host's (compiler_attempts); `control` follows each first failure.
 /// No work folder is there but that of the run, so what a text has filled is free again for the
 /// control. Result: success, or a failure that is the text's.
 /// Errors are of this host. unavailable: the control failed; it was killed twice; the folder for
 /// temporary files has less free than a work folder may hold, where work folders are of the host
 /// (no mount namespace).
+/// `earlier`: the control comes first. Where the run behind it tells the same, that is the second
+/// failure; any other one is a first failure, as without `earlier`.
 base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& spec,
-                                          const control_run& control);
+                                          const control_run& control,
+                                          const std::optional<earlier_failure>& earlier = {});
 
 /// What it prints, for questions such as --version. An end other than success is unavailable.
 base::expected<std::string> ask_tool(spawner& children, child_spec spec);

@@ -2,7 +2,7 @@
 // same run. tools/pytorch_builds checks the candidates and starts it.
 //
 //   bench_extensions FOLDER [--only TEXT] [--first N] [--load-inline N] [--cache FOLDER]
-//                    [--python PROGRAM] [--keep FOLDER] [--slim-only]
+//                    [--python PROGRAM] [--keep FOLDER] [--slim-only] [--headers-ahead]
 //
 // Every *.py file of FOLDER is a candidate. It is recorded in a sandboxed Python, and each
 // extension that it asks for is built. N of those that were built are built by torch, too, right
@@ -36,7 +36,7 @@ using env::extension_result;
 struct bench_settings {
   std::string folder, only, cache, python, keep;
   int load_inline = 0, first = 0;
-  bool slim_only = false;
+  bool slim_only = false, headers_ahead = false;
 };
 
 struct build_line {
@@ -267,7 +267,9 @@ base::status run_bench(const bench_settings& settings) {
   options.python = python.program;
   options.full_route = !settings.slim_only;
   options.limits.wall_s = longest_build_s;
+  options.headers_ahead = settings.headers_ahead;
   QUERN_TRY(const auto builder, env::extension_builder::create(*children, options));
+  QUERN_CHECK(builder->headers_read());
   return extension_bench(*children, std::move(python), scripts.string(), *builder, settings).run();
 }
 
@@ -284,6 +286,8 @@ int main(int argc, char** argv) {
   app.add_option("--cache", settings.cache, "artefacts; a fresh folder if not given");
   app.add_option("--python", settings.python, "a Python with torch");
   app.add_flag("--slim-only", settings.slim_only, "no second try with torch's own headers");
+  app.add_flag("--headers-ahead", settings.headers_ahead,
+               "headers of C++ sources are read before the first build, as evaluators on GPUs do");
   app.add_option("--keep", settings.keep, "folder for modules and index.json");
   CLI11_PARSE(app, argc, argv);
   const auto ran = quern::tools::run_bench(settings);

@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
+#include "base/measuring_cores.hpp"
 #include "base/program.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
 
@@ -76,9 +77,7 @@ base::expected<std::vector<extension_request>> recorded_extensions(recording_pyt
   how.read_only = {path};
   auto child = python.fork(how);
   if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
-  auto recorded = recorded_by(*child, path, sheet, limits);
-  python.end(*child);
-  return recorded;
+  return recorded_by(*child, path, sheet, limits);
 }
 
 std::optional<finding> finding_of_recording(const base::error& e) {
@@ -96,8 +95,20 @@ std::string why_not_loaded(const candidate_extensions& built, const std::string&
 }
 
 void candidate_builds::warm_up() {
-  // What goes wrong goes wrong again, and is told, when a candidate needs it.
-  opener_ = std::jthread([this] { (void)builder(); });
+  if (opener_.joinable()) return;
+  {
+    const std::lock_guard lock(opening_);
+    headers_ahead_ = true;
+  }
+  opener_ = std::jthread([this] {
+    const base::off_measuring_cores beside;
+    // What goes wrong here goes wrong again, and is told, when a candidate needs it.
+    (void)builder();
+  });
+}
+
+void candidate_builds::wait_until_warm() {
+  if (const auto opened = builder()) (void)(*opened)->headers_read();
 }
 
 base::expected<extension_builder*> candidate_builds::builder() {
@@ -107,6 +118,8 @@ base::expected<extension_builder*> candidate_builds::builder() {
       QUERN_TRY(private_cache_, base::temp_folder::make_held("quern-extensions"));
     }
     extension_options options;
+    options.headers_ahead = headers_ahead_;
+    options.headers_dir = base::user_cache_folder();
     options.cache_dir = cache_.empty() ? private_cache_->path() : cache_ / "extensions";
     QUERN_TRY(builder_, extension_builder::create(children_, std::move(options)));
   }

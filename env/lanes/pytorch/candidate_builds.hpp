@@ -73,8 +73,11 @@ class candidate_builds {
       : children_(children), cache_(std::move(cache)) {}
 
   /// Opens the builder by a thread of its own: what is linked to each extension is compiled then,
-  /// once for a cache. At most once, before anything else is asked.
+  /// once for a cache, and headers are read ahead, once for a user (headers_ahead.hpp). Later calls
+  /// do nothing. By one thread at a time, before anything else is asked.
   void warm_up();
+  /// Waits until that is done, or cannot be.
+  void wait_until_warm();
   /// Builds what was asked for, and writes the index into `folder`, which exists; of no request an
   /// empty one, so that a later one is told as such. A build that the compiler refuses is an entry
   /// of the index, which the candidate may catch. Error: of this host.
@@ -99,9 +102,10 @@ class candidate_builds {
 
   spawner& children_;
   std::filesystem::path cache_;
-  std::mutex opening_;  ///< of the two that follow; held while the builder is opened
+  std::mutex opening_;  ///< of the three that follow; held while the builder is opened
   std::optional<base::temp_folder> private_cache_;
   std::unique_ptr<extension_builder> builder_;
+  bool headers_ahead_ = false;
   std::mutex guard_;
   recently_used<std::vector<extension_request>> learnt_{64};
   std::jthread opener_;  // the last: it uses the others

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "env/build/tool.hpp"
 #include "env/lanes/cpp/build/cpp_compiler.hpp"
 #include "env/sandbox/outside_hand.hpp"
 #include "sandbox_fixture.hpp"
@@ -123,6 +124,34 @@ TEST_CASE("a host is at fault when the control fails, however, and when it kills
   CHECK(both.after_text(failure) == next::control);
   CHECK(both.after_control(success) == next::repeat);
   CHECK(both.after_text(kill) == next::blame_host);
+}
+
+TEST_CASE("a failure that tells what an earlier one told is the second one") {
+  const auto children = make_spawner();
+  const auto fails = env::tool_spec("/bin/sh", {"-c", "exit 1"}, false);
+  const auto passes = env::tool_spec("/bin/sh", {"-c", "exit 0"}, false);
+  int controls = 0;
+  // How often the text was compiled; -1: the host is to blame.
+  const auto runs_of = [&](bool same, const env::child_spec& control,
+                           const child_end& before = failure) {
+    controls = 0;
+    const auto ran = env::run_compiler(
+        *children, fails,
+        [&] {
+          ++controls;
+          return env::run_tool(*children, control);
+        },
+        env::earlier_failure{before, [&](const env::tool_outcome&) { return same; }});
+    return ran ? ran->runs : -1;
+  };
+  CHECK(runs_of(true, passes) == 1);
+  CHECK(controls == 1);
+  CHECK(runs_of(false, passes) == 2);
+  CHECK(controls == 2);
+  // Nothing is known of a text whose compiler was killed.
+  CHECK(runs_of(true, passes, kill) == 2);
+  CHECK(controls == 1);
+  CHECK(runs_of(true, fails) == -1);
 }
 
 TEST_CASE("a compiler that fails whatever it is given is an error of this host") {

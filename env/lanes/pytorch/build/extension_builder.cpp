@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/build/artefact_cache.hpp"
@@ -16,6 +17,7 @@
 #include "env/build/shared_compilation.hpp"
 #include "env/build/tool.hpp"
 #include "env/lanes/pytorch/build/extension_job.hpp"
+#include "env/lanes/pytorch/build/headers_ahead.hpp"
 
 namespace quern::env {
 namespace {
@@ -45,7 +47,14 @@ std::vector<build_source> control_sources(const std::vector<build_source>& sourc
   return ours;
 }
 
-enum class slim_end { built, refused, refused_cuda };  ///< the last: what nvcc was given
+/// What became of an extension by the slim route.
+struct slim_try {
+  enum class how { built, refused, refused_cuda };  ///< the last: what nvcc was given
+  how by = how::refused;
+  child_end end;  ///< where compilers failed
+  /// What they told then, from the first error on; empty: none ran, or they told nothing.
+  std::string told;
+};
 
 bool has_cuda_source(const std::vector<build_source>& sources) {
   return std::any_of(sources.begin(), sources.end(), [](const auto& one) { return one.cuda; });
@@ -71,6 +80,7 @@ struct extension_builder::state {
   base::status find_tools();
   base::status find_identity();
   base::status make_support();
+  void read_headers_ahead();
   [[nodiscard]] child_spec spec_of(const std::string& script) const;
   [[nodiscard]] extension_job job_of(const extension_request& request, const extension_flags& flags,
                                      const std::vector<build_source>& sources,
@@ -78,13 +88,15 @@ struct extension_builder::state {
     return make_extension_job(tools, request, flags, sources, options.architecture, way);
   }
   base::expected<tool_outcome> run_once(const extension_job& job) const;
-  base::expected<slim_end> slim(const extension_request& request, const extension_flags& flags,
+  base::expected<slim_try> slim(const extension_request& request, const extension_flags& flags,
                                 extension_result& result);
   base::expected<base::unique_fd> full(const extension_request& request,
-                                       const extension_flags& flags, compiled_first first,
+                                       const extension_flags& flags, const slim_try& before,
                                        extension_result& result);
   base::expected<extension_result> build(const extension_request& request);
   base::status keep(const base::unique_fd& made, extension_result& result);
+
+  std::optional<headers_ahead> ahead;  // the last: it uses `children`
 };
 
 child_spec extension_builder::state::spec_of(const std::string& script) const {
@@ -94,7 +106,8 @@ child_spec extension_builder::state::spec_of(const std::string& script) const {
     spec.read_only.push_back(folder);
   spec.read_only.push_back(tools.torch.library_folder().string());
   if (!toolkit_root.empty()) spec.read_only.push_back(toolkit_root);
-  for (const auto* path : {&tools.cuda_include, &tools.cuda_lib, &tools.headers, &tools.support})
+  for (const auto* path :
+       {&tools.cuda_include, &tools.cuda_lib, &tools.headers, &tools.support, &tools.precompiled})
     if (!path->empty()) spec.read_only.push_back(path->string());
   // A compiler of its own prefix brings its parts along.
   const fs::path prefix = tools.cxx.parent_path().parent_path();
@@ -183,6 +196,28 @@ base::status extension_builder::state::make_support() {
   return {};
 }
 
+// The headers themselves are too many to be read for it: a reinstalled torch, g++ or libc is seen
+// by the time of one file of each.
+void extension_builder::state::read_headers_ahead() {
+  base::hasher of;
+  of.add(base::to_hex(fingerprint)).add(precompile_script(tools));
+  for (const fs::path& file :
+       {tools.torch.torch / "version.py", tools.cxx, fs::path("/usr/include/features.h")}) {
+    std::error_code error;
+    of.add(std::to_string(fs::last_write_time(file, error).time_since_epoch().count()));
+  }
+  const fs::path root = options.headers_dir.empty() ? options.cache_dir : options.headers_dir;
+  const fs::path folder = fs::absolute(root) / "headers" / base::to_hex(of.digest());
+  for (const char* level : precompiled_levels)
+    if (const auto there = base::make_folders(folder / level); !there) {
+      base::log_warn("pytorch", "C++ files of extensions take longer to build: {}",
+                     there.error().message);
+      return;
+    }
+  ahead.emplace(children, spec_of(precompile_script(tools)), folder);
+  tools.precompiled = folder;
+}
+
 base::expected<tool_outcome> extension_builder::state::run_once(const extension_job& job) const {
   child_spec spec = spec_of(job.script);
   QUERN_TRY(const auto input, as_memory_file(job.input));
@@ -197,14 +232,14 @@ base::status extension_builder::state::keep(const base::unique_fd& made, extensi
 }
 
 // A failure says nothing about the text, only which compiler to ask first.
-base::expected<slim_end> extension_builder::state::slim(const extension_request& request,
+base::expected<slim_try> extension_builder::state::slim(const extension_request& request,
                                                         const extension_flags& flags,
                                                         extension_result& result) {
   const auto sources =
       slim_sources(request, [&](std::string_view name) { return operators.count(name) != 0; });
   if (!sources) {
     result.slim_text = "it includes what has no slim form";
-    return slim_end::refused;
+    return slim_try{};
   }
   QUERN_TRY(auto ran, run_once(job_of(request, flags, *sources, {.slim = true})));
   result.ms += ran.ms;
@@ -212,23 +247,25 @@ base::expected<slim_end> extension_builder::state::slim(const extension_request&
   result.layers = ran.layers;
   if (!ran.end.succeeded()) {
     result.slim_text = ran.end.text() + "; " + useful_text(ran.err, options.shown_characters);
-    return ran.end.ending == child_end::kind::exited && ran.end.code == exit_of_cuda
-               ? slim_end::refused_cuda
-               : slim_end::refused;
+    const bool by_cuda = ran.end.ending == child_end::kind::exited && ran.end.code == exit_of_cuda;
+    return slim_try{by_cuda ? slim_try::how::refused_cuda : slim_try::how::refused, ran.end,
+                    useful_text(ran.err, ran.err.size())};
   }
   QUERN_TRY(const auto made, open_product(ran, extension_product));
-  if (!made) return slim_end::refused;
+  if (!made) return slim_try{};
   QUERN_CHECK(keep(made, result));
   result.by = extension_result::route::slim;
-  return slim_end::built;
+  return slim_try{slim_try::how::built, ran.end, {}};
 }
 
 // None: not built, and `result` says why.
 base::expected<base::unique_fd> extension_builder::state::full(const extension_request& request,
                                                                const extension_flags& flags,
-                                                               compiled_first first,
+                                                               const slim_try& before,
                                                                extension_result& result) {
   const auto sources = full_sources(request);
+  const auto first =
+      before.by == slim_try::how::refused_cuda ? compiled_first::cuda : compiled_first::cxx;
   const extension_job job = job_of(request, flags, sources, {.slim = false, .first = first});
   child_spec spec = spec_of(job.script);
   QUERN_TRY(const auto input, as_memory_file(job.input));
@@ -236,10 +273,18 @@ base::expected<base::unique_fd> extension_builder::state::full(const extension_r
   const auto control = [&]() {
     return run_once(job_of(control_request(request), {}, control_sources(sources), {}));
   };
-  QUERN_TRY(auto ran, run_compiler(children, spec, control));
+  // Torch's own headers take most of a minute. What fails with them just as with slim ones has
+  // failed twice.
+  std::optional<earlier_failure> earlier;
+  if (!before.told.empty())
+    earlier = {before.end, [&](const tool_outcome& ran) {
+                 return useful_text(ran.err, ran.err.size()) == before.told;
+               }};
+  QUERN_TRY(auto ran, run_compiler(children, spec, control, earlier));
   const std::int64_t before_ms = result.ms;
   const bool succeeded = take_outcome(ran, options.limits, result);
   result.ms += before_ms;
+  result.full_runs = ran.runs;
   result.core_s += static_cast<double>(ran.end.user_us + ran.end.system_us) * 1e-6;
   result.by = extension_result::route::full;
   result.text = useful_text(result.text, options.shown_characters);
@@ -276,9 +321,8 @@ base::expected<extension_result> extension_builder::state::build(const extension
     return result;
   }
   QUERN_TRY(const auto by_slim, slim(request, flags, result));
-  if (by_slim == slim_end::built || !options.full_route) return result;
-  const auto first = by_slim == slim_end::refused_cuda ? compiled_first::cuda : compiled_first::cxx;
-  QUERN_TRY(const auto made, full(request, flags, first, result));
+  if (by_slim.by == slim_try::how::built || !options.full_route) return result;
+  QUERN_TRY(const auto made, full(request, flags, by_slim, result));
   if (made) {
     QUERN_CHECK(keep(made, result));
   }
@@ -289,6 +333,9 @@ extension_builder::extension_builder(std::unique_ptr<state> s) : state_(std::mov
 extension_builder::~extension_builder() = default;
 const base::hash128& extension_builder::fingerprint() const {
   return state_->fingerprint;
+}
+base::status extension_builder::headers_read() {
+  return state_->ahead ? state_->ahead->wait() : base::status();
 }
 bool extension_builder::has_cuda() const {
   return !state_->tools.nvcc.empty();
@@ -308,6 +355,7 @@ base::expected<std::unique_ptr<extension_builder>> extension_builder::create(
   QUERN_CHECK(base::make_folders(made->options.cache_dir));
   QUERN_CHECK(made->find_tools());
   QUERN_CHECK(made->find_identity());
+  if (made->options.headers_ahead) made->read_headers_ahead();
   QUERN_CHECK(made->make_support());
   return std::unique_ptr<extension_builder>(new extension_builder(std::move(made)));
 }
@@ -335,7 +383,7 @@ base::expected<extension_result> extension_builder::build_fully(const extension_
   const extension_flags flags = judge_flags(request);
   result.text = flags.refused;
   if (!flags.refused.empty()) return result;
-  QUERN_TRY(const auto made, state_->full(request, flags, compiled_first::cxx, result));
+  QUERN_TRY(const auto made, state_->full(request, flags, {}, result));
   if (made) result.outcome = compile_result::kind::built;
   return result;
 }

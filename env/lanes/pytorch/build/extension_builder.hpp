@@ -29,6 +29,10 @@ struct extension_options {
   std::filesystem::path headers = {};   ///< empty: those of this build or installation
   std::string architecture = "sm_90a";  ///< the only one that is compiled for
   std::size_t shown_characters = 4000;  ///< of the compilers' text
+  /// Whether g++ reads LibTorch's headers ahead, beside the first builds (headers_ahead.hpp).
+  bool headers_ahead = false;
+  /// Where that is kept for all builders of this user; empty: in the cache.
+  std::filesystem::path headers_dir = {};
   bool full_route = true;  ///< false: what fails by the slim route is an error without a text
   extension_limits limits = {};
 };
@@ -44,6 +48,7 @@ struct extension_result : compile_result {
   route by = route::none;
   std::string slim_text;  ///< why the slim route failed: for whoever mends it, not for a candidate
   double core_s = 0;      ///< processor time of all compilers, a slim try that failed included
+  int full_runs = 0;      ///< how often it was compiled with torch's own headers
 };
 
 /// Thread-safe; builds as many side by side as there are callers, equal requests once. `children`
@@ -51,7 +56,8 @@ struct extension_result : compile_result {
 class extension_builder {
  public:
   /// Finds Python's torch, g++ and CUDA, and compiles the support object where the cache has none:
-  /// then seconds. Errors: not_found (no torch, no g++), unavailable (they do not run).
+  /// then seconds. Errors: not_found (no torch, no g++),
+  /// unavailable (they do not run).
   static base::expected<std::unique_ptr<extension_builder>> create(spawner& children,
                                                                    extension_options options);
   ~extension_builder();
@@ -68,6 +74,9 @@ class extension_builder {
   /// Changes whenever the same request could be built to something else.
   [[nodiscard]] const base::hash128& fingerprint() const;
   [[nodiscard]] bool has_cuda() const;
+  /// Waits until headers are read ahead, where the options ask for it. Error: why they are not. One
+  /// call at a time.
+  base::status headers_read();
   /// The Python whose torch is built for.
   [[nodiscard]] const std::filesystem::path& python() const;
 

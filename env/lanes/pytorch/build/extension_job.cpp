@@ -2,6 +2,8 @@
 #include "env/lanes/pytorch/build/extension_job.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -30,10 +32,8 @@ void append_words(command_line& to, const command_line& words) {
   to.insert(to.end(), words.begin(), words.end());
 }
 
-// torch's, in its order.
-command_line common_arguments(const extension_tools& tools, const extension_request& request,
-                              bool slim) {
-  command_line words{"-DTORCH_EXTENSION_NAME=" + request.name, "-DTORCH_API_INCLUDE_EXTENSION_H"};
+command_line header_arguments(const extension_tools& tools, bool slim) {
+  command_line words{"-DTORCH_API_INCLUDE_EXTENSION_H"};
   if (slim) append_words(words, {"-isystem", tools.headers.string()});
   for (const auto& folder : tools.torch.include_folders())
     append_words(words, {"-isystem", folder});
@@ -41,9 +41,21 @@ command_line common_arguments(const extension_tools& tools, const extension_requ
   return words;
 }
 
+// torch's, in its order.
+command_line common_arguments(const extension_tools& tools, const extension_request& request,
+                              bool slim) {
+  command_line words{"-DTORCH_EXTENSION_NAME=" + request.name};
+  append_words(words, header_arguments(tools, slim));
+  return words;
+}
+
 command_line cxx_command(const extension_tools& tools, const extension_request& request,
                          const extension_flags& flags, bool slim) {
   command_line words{tools.cxx.string()};
+  // In front of the folder of the header itself.
+  const char* level = precompiled_level(flags.cxx);
+  if (slim && !tools.precompiled.empty() && level != nullptr)
+    append_words(words, {"-isystem", (tools.precompiled / level).string()});
   append_words(words, common_arguments(tools, request, slim));
   append_words(words, {"-fPIC", "-std=c++17", "-fdiagnostics-color=never"});
   append_words(words, flags.cxx);
@@ -103,14 +115,21 @@ void add_input(extension_job& job, const std::string& name, const std::string& t
 constexpr const char* no_slim_name_is_missing =
     "nm -D --undefined-only extension.so | grep -q quern_ && exit 3\n";
 
-// Each compiler keeps what it says to itself until all have ended. The end of the pipe is seen
-// then; `wait` of some shells spins where the sandbox refuses to suspend.
-std::string side_by_side(const std::vector<std::string> (&compile)[2]) {
+// Each compiler keeps what it says to itself until all have ended, or one has written a status
+// other than 0, behind which nobody is waited for. The end of the pipe is seen then; `wait` of some
+// shells spins where the sandbox refuses to suspend.
+std::string side_by_side(std::initializer_list<std::span<const std::string>> all) {
   std::string script = "{\n";
-  for (const auto& commands : compile)
+  for (const auto& commands : all)
     for (const auto& command : commands)
       script += command + " &\n";
-  return script + "} | cat\n";
+  return script + "} | while read status; do [ $status = 0 ] || break; done\n";
+}
+
+// Leaves what was said in NAME.txt and the status in NAME.end.
+std::string noted_command(const std::string& command, std::string_view name, bool writes_status) {
+  return fmt::format("({0} >{1}.txt 2>&1; s=$?; echo $s >{1}.end{2})", command, name,
+                     writes_status ? "; echo $s" : "");
 }
 
 // With torch's own headers a CUDA file takes most of a minute, and a C++ file a quarter of one:
@@ -134,7 +153,7 @@ extension_job make_extension_job(const extension_tools& tools, const extension_r
   extension_job job;
   command_line objects;
   std::vector<std::string> compile[2];  // of C++, of CUDA
-  std::string results;
+  std::string results[2];
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const build_source& source = sources[i];
     add_input(job, source.name, source.text);
@@ -142,18 +161,20 @@ extension_job make_extension_job(const extension_tools& tools, const extension_r
     command_line words = source.cuda ? nvcc_command(tools, request, flags, architecture, slim)
                                      : cxx_command(tools, request, flags, slim);
     append_words(words, {"-c", source.name, "-o", objects.back()});
+    // A CUDA file that slim headers refuse is compiled with torch's, whatever becomes of the rest.
     compile[source.cuda ? 1 : 0].push_back(
-        fmt::format("({} >quern_{}.txt 2>&1; echo $? >quern_{}.end)", as_shell_line(words), i, i));
-    results += fmt::format(
-        "[ ! -e quern_{0}.txt ] || cat quern_{0}.txt >&2\n"
-        "[ ! -e quern_{0}.end ] || [ \"$(cat quern_{0}.end)\" = 0 ] || bad{1}=1\n",
-        i, source.cuda ? "_cuda" : "");
+        noted_command(as_shell_line(words), fmt::format("quern_{}", i), slim && source.cuda));
+    results[source.cuda ? 1 : 0] += fmt::format(
+        "[ ! -e quern_{0}.end ] || cat quern_{0}.txt >&2\n"
+        "[ ! -e quern_{0}.end ] || [ \"$(cat quern_{0}.end)\" = 0 ] || bad=1\n",
+        i);
   }
   for (const auto& header : request.headers)
     add_input(job, header.name, header.text);
-  job.script += slim ? side_by_side(compile) : one_by_one(compile, way.first);
-  job.script += "bad=0 bad_cuda=0\n" + results + "[ $bad = 0 ] || exit 1\n" +
-                fmt::format("[ $bad_cuda = 0 ] || exit {}\n", slim ? exit_of_cuda : 1) +
+  job.script += slim ? side_by_side({compile[0], compile[1]}) : one_by_one(compile, way.first);
+  job.script += "bad=0\n" + results[1] +
+                fmt::format("[ $bad = 0 ] || exit {}\n", slim ? exit_of_cuda : 1) + results[0] +
+                "[ $bad = 0 ] || exit 1\n" +
                 as_shell_line(link_command(tools, request, flags, objects, slim)) + " || exit 1\n" +
                 (slim ? no_slim_name_is_missing : "") + "exit 0\n";
   return job;
@@ -167,6 +188,41 @@ std::string support_script(const extension_tools& tools) {
   append_words(words, {"-O2", "-fPIC", "-fvisibility=hidden", "-std=c++17", "-c",
                        (tools.headers / "quern_support.cpp").string(), "-o", extension_product});
   return "exec " + as_shell_line(words) + "\n";
+}
+
+std::string precompile_script(const extension_tools& tools) {
+  // Macros that are defined here must be the same in each file: a file's name is none of them.
+  command_line words{tools.cxx.string()};
+  append_words(words, header_arguments(tools, true));
+  append_words(words, {"-fPIC", "-std=c++17"});
+  const std::string compiler = as_shell_line(words);
+  const std::string header = as_shell_word((tools.headers / "quern_host.h").string());
+  std::vector<std::string> commands;
+  std::string results;
+  for (const std::string level : precompiled_levels) {
+    // Words of the compiler come behind the folder: that is looked into first.
+    const std::string make = fmt::format(
+        "{{ {0} -w -{1} -x c++-header {2} -o {1} && mkdir -p {1}.d && ln {1} {1}.d/{3} && "
+        "echo '#include <quern_host.h>' >{1}.cpp && {4} -isystem {1}.d {5} -{1} -Winvalid-pch "
+        "-Werror -fsyntax-only {1}.cpp; }}",
+        compiler, level, header, precompiled_header, as_shell_word(words.front()),
+        as_shell_line({words.begin() + 1, words.end()}));
+    commands.push_back(noted_command(make, level, true));
+    results += fmt::format("[ \"$(cat {0}.end)\" = 0 ] || {{ cat {0}.txt >&2; exit 1; }}\n", level);
+  }
+  return side_by_side({commands}) + results + "exit 0\n";
+}
+
+const char* precompiled_level(const std::vector<std::string>& cxx_flags) {
+  std::string level = "O0";
+  for (const std::string& flag : cxx_flags) {
+    if (flag.starts_with("-O"))
+      level = flag.substr(1);
+    else if (!flag.starts_with("-D") && !flag.starts_with("-W") && flag != "-std=c++17")
+      return nullptr;
+  }
+  const auto found = std::ranges::find(precompiled_levels, level);
+  return found == precompiled_levels.end() ? nullptr : *found;
 }
 
 std::string useful_text(std::string_view text, std::size_t limit) {

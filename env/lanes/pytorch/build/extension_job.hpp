@@ -1,6 +1,7 @@
 // One build of an extension as a program of the sandbox: which commands, from which files.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -20,13 +21,18 @@ struct extension_tools {
   std::filesystem::path cuda_include, cuda_lib;
   std::filesystem::path headers;  ///< the slim ones
   std::filesystem::path support;  ///< quern_support.cpp, compiled
+  /// A folder with a folder for each of precompiled_levels, where its `precompiled_header` is or
+  /// comes (headers_ahead.hpp); empty: none comes.
+  std::filesystem::path precompiled;
 };
 
 inline constexpr const char* extension_product = "extension.so";
+inline constexpr const char* precompiled_header = "quern_host.h.gch";
 
 /// The files and the shell's script of one build. The script compiles the sources (slim: all at
-/// once; else one after the other, up to the first that fails), writes what the compilers said to
-/// its standard error in the order of the sources, and links.
+/// once, and the rest is not waited for where a CUDA file fails; else one after the other, up to
+/// the first that fails), writes what the compilers of CUDA files and then those of C++ files said
+/// to its standard error, and links.
 struct extension_job {
   std::string input;  ///< the child's standard input: sources and headers, one behind the other
   std::string script;
@@ -40,7 +46,7 @@ struct build_way {
   compiled_first first = compiled_first::cxx;  ///< of what is not slim
 };
 
-/// How the script of a slim job ends where C++ was compiled and CUDA was not.
+/// How the script of a slim job ends where a CUDA file was not compiled.
 inline constexpr int exit_of_cuda = 4;
 
 /// `architecture`: "sm_90a".
@@ -51,6 +57,15 @@ extension_job make_extension_job(const extension_tools& tools, const extension_r
 
 /// The script that compiles quern_support.cpp to `extension_product`.
 std::string support_script(const extension_tools& tools);
+
+/// The levels of optimisation for which quern_host.h is read ahead: without a flag, and the usual
+/// ones.
+inline constexpr std::array<const char*, 3> precompiled_levels = {"O0", "O2", "O3"};
+/// The script that makes a file of each, which g++ has accepted in the place of the header.
+std::string precompile_script(const extension_tools& tools);
+/// The level of a C++ file with these flags. A precompiled header has the flags of its own making
+/// in it, so one is for files with just these: null where others are among them.
+const char* precompiled_level(const std::vector<std::string>& cxx_flags);
 
 /// What of the compilers' text helps: from the first error on, at most `limit` characters, with a
 /// line that says how many are left out.

@@ -1,5 +1,6 @@
 // Builds of extensions: what becomes of a request, and that Python can use it.
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -294,6 +295,71 @@ print(sys.getrefcount(x) - before)
         "RuntimeError x must be on a device, is on cpu\n"
         "RuntimeError shape '[4]' is invalid for input of size 6\n"
         "0\n");
+}
+
+TEST_CASE("CUDA: what both sets of headers refuse alike is compiled with torch's once, and told") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  if (!with->builder->has_cuda()) {
+    skip("there is no nvcc: run tools/setup.sh --cuda");
+    return;
+  }
+  auto request = cpp_request("at::Tensor f(at::Tensor x) { return x.no_such_method(); }", {"f"});
+  request.with_cuda = true;
+  request.cuda_sources = {"__global__ void k(const float* x) { x[0] = 1; }"};
+  const auto wrong = built(*with, request);
+  CHECK((wrong.outcome == build_kind::error));
+  CHECK(contains(wrong.text, "cuda.cu(4): error"));
+  CHECK_FALSE(contains(wrong.text, "no_such_method"));
+  CHECK(wrong.full_runs == 1);
+}
+
+TEST_CASE("C++ sources of the slim route have their headers read ahead, or read them") {
+  workshop* with = shared();
+  if (with == nullptr) return;
+  auto folder = base::temp_folder::make("quern-headers");
+  REQUIRE(folder.has_value());
+  std::filesystem::permissions(folder->path(), std::filesystem::perms(0755));
+  const auto headers = folder->path() / "headers";
+  std::filesystem::copy(base::share_folder("env/lanes/pytorch/build/headers").value(), headers);
+  env::extension_options options;
+  options.cache_dir = folder->path() / "cache";
+  options.python = with->python.program;
+  options.headers = headers;
+  options.full_route = false;
+  options.headers_ahead = true;
+  auto builder = env::extension_builder::create(*with->children, options);
+  REQUIRE_MESSAGE(builder.has_value(), (builder ? "" : builder.error().message));
+  options.headers_ahead = false;
+  options.cache_dir = folder->path() / "plain";
+  auto plain = env::extension_builder::create(*with->children, options);
+  REQUIRE_MESSAGE(plain.has_value(), (plain ? "" : plain.error().message));
+  const auto request_of = [](const std::string& flag) {
+    auto request = cpp_request(
+        "at::Tensor f(at::Tensor x) { TORCH_CHECK(x.dim() == 1, \"not \", x.dim()); return x + 1; "
+        "}",
+        {"f"});
+    if (!flag.empty()) request.cflags = {flag};
+    return request;
+  };
+  const auto built_by = [&](env::extension_builder& one, const std::string& flag) {
+    const auto result = one.build(request_of(flag));
+    REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().message));
+    return *result;
+  };
+  std::map<std::string, std::string> expected;
+  for (const char* flag : {"", "-O2", "-O3"})
+    expected[flag] = base::read_file(built_by(**plain, flag).artefact).value();
+  const auto ahead = (*builder)->headers_read();
+  REQUIRE_MESSAGE(ahead.has_value(), (ahead ? "" : ahead.error().message));
+  // What was read ahead is all that is left of it.
+  write(headers / "quern_host.h", "#error this was read\n");
+  for (const auto& [flag, artefact] : expected) {
+    const auto result = built_by(**builder, flag);
+    CHECK_MESSAGE((result.by == route::slim), flag);
+    CHECK(base::read_file(result.artefact).value() == artefact);
+  }
+  CHECK((built_by(**builder, "-ffast-math").by == route::none));
 }
 
 TEST_CASE("a flag that is refused is the candidate's error, and no compiler runs") {

@@ -1,0 +1,40 @@
+// LibTorch's headers of C++ files by the slim route, read by g++ once for all of them.
+#pragma once
+
+#include <filesystem>
+#include <stop_token>
+#include <thread>
+
+#include "base/status.hpp"
+#include "env/sandbox/child.hpp"
+
+namespace quern::env {
+
+/// Has the compiler make what precompile_script() says, by a thread of its own, and keeps it for
+/// all processes that name the same folder: some ten seconds of three cores and three quarters of a
+/// gigabyte, once. Until then, and where it cannot be had, each compiler reads the headers.
+class headers_ahead {
+ public:
+  /// `spec`: of a tool's child that runs the script. `folder`: is made, and gets a folder for each
+  /// of precompiled_levels; no other text or compiler has it. `children` outlives this object.
+  headers_ahead(spawner& children, child_spec spec, std::filesystem::path folder);
+  /// Ends what it has begun.
+  ~headers_ahead() = default;
+  headers_ahead(const headers_ahead&) = delete;
+  headers_ahead& operator=(const headers_ahead&) = delete;
+
+  /// Waits until they are there. Error: why they are not. One thread at a time.
+  base::status wait();
+
+ private:
+  base::status make(const std::stop_token& over);
+  base::status run(const std::stop_token& over);
+
+  spawner& children_;
+  child_spec spec_;
+  std::filesystem::path folder_;
+  base::status made_;   ///< when the thread has ended
+  std::jthread maker_;  // the last: it uses the others
+};
+
+}  // namespace quern::env
