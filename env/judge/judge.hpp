@@ -46,6 +46,12 @@ class candidate_judge {
   /// thread and beside evaluate().
   virtual void compile_ahead(const evaluation_request& request) = 0;
 
+  /// Prepares the request's task as its first evaluation would, for whoever has nothing to evaluate
+  /// yet. It may wait for the device as long as an evaluation does. False: nothing is gained by
+  /// preparing more now: there is no room, it failed, or the lane prepares nothing. evaluate()
+  /// reports what went wrong. On the thread of evaluate().
+  virtual bool prepare_ahead(const evaluation_request& /*request*/) { return false; }
+
   [[nodiscard]] virtual const env::lane& lane() const = 0;
   /// As lane::device_class() tells it; times of different classes are never compared.
   [[nodiscard]] virtual const std::string& device_class() const = 0;

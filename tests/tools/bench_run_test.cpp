@@ -25,6 +25,11 @@ class scripted_judge final : public env::candidate_judge {
   std::function<verdict_kind(const env::evaluation_request&)> script =
       [](const env::evaluation_request&) { return verdict_kind::ok; };
   std::atomic<int> compiled = 0, inside = 0, overlaps = 0;
+  std::function<void(const env::evaluation_request&)> compile = [](const env::evaluation_request&) {
+  };
+  std::vector<std::string> prepared;  ///< sources of requests
+  std::atomic<std::size_t> prepared_count = 0;
+  std::size_t most_prepared = 100;
   std::vector<env::evaluation_request> asked;
   bool warm = false;
   /// Of an `ok`: whether it is a large claim, and borne out.
@@ -47,7 +52,17 @@ class scripted_judge final : public env::candidate_judge {
     return v;
   }
   void warm_up() override { warm = true; }
-  void compile_ahead(const env::evaluation_request& /*request*/) override { ++compiled; }
+  void compile_ahead(const env::evaluation_request& request) override {
+    compile(request);
+    ++compiled;
+  }
+  bool prepare_ahead(const env::evaluation_request& request) override {
+    overlaps += inside++ == 0 ? 0 : 1;
+    prepared.push_back(request.source);
+    ++prepared_count;
+    --inside;
+    return prepared.size() < most_prepared;
+  }
   [[nodiscard]] const env::lane& lane() const override { return env::cpp_lane; }
   [[nodiscard]] const std::string& device_class() const override { return name_; }
   [[nodiscard]] const std::string& environment() const override { return name_; }
@@ -170,6 +185,29 @@ TEST_CASE("a compiler works on the next while one is measured") {
   };
   CHECK(run_scripted({&judge}, requests, positions(3), 1).told.size() == 3);
   CHECK(judge.compiled > 0);
+}
+
+TEST_CASE("while nothing is compiled yet, what is in line is prepared, as far as it is of use") {
+  const auto requests = made_requests(3, 1);
+  for (const std::size_t most : {3, 2}) {
+    scripted_judge judge;
+    judge.most_prepared = most;
+    judge.compile = [&](const env::evaluation_request&) {
+      for (int i = 0; judge.prepared_count < most && i < 10000; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    CHECK(run_scripted({&judge}, requests, positions(3), 3).told.size() == 3);
+    std::ranges::sort(judge.prepared);
+    CHECK(judge.prepared.size() == most);
+    CHECK(std::ranges::adjacent_find(judge.prepared) == judge.prepared.end());
+    CHECK(judge.overlaps == 0);
+  }
+}
+
+TEST_CASE("nothing is prepared where nobody compiles ahead") {
+  scripted_judge judge;
+  CHECK(run_scripted({&judge}, made_requests(3, 1), positions(3), 0).told.size() == 3);
+  CHECK(judge.prepared.empty());
 }
 
 TEST_CASE("what says nothing is asked again with another seed, a bounded number of times") {

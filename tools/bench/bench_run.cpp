@@ -61,6 +61,12 @@ class ahead_compilers {
     changed_.wait(lock, [&] { return !done_.empty() || (waiting_.empty() && running_.empty()); });
   }
 
+  /// Whether wait_for_one() would wait.
+  [[nodiscard]] bool is_awaited() {
+    const std::lock_guard lock(guard_);
+    return done_.empty() && !(waiting_.empty() && running_.empty());
+  }
+
   [[nodiscard]] bool is_done(std::size_t item) {
     const std::lock_guard lock(guard_);
     return done_.contains(item);
@@ -267,15 +273,21 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
   int failures = 0;                         // candidates in a row
   bool others_failed = false;               // some of them while the device was well
   std::optional<std::size_t> failed_alone;  // the one, where it was one each time
+  std::deque<std::size_t> unprepared;       // claimed since something was compiled
   while (!run.ended()) {
     if (judge.trouble()) {
       compilers.forget();
       run.give_back(worker);
       if (!recovered(judge, run)) return;
     }
-    for (const std::size_t item : run.work.claim(worker, ahead))
+    for (const std::size_t item : run.work.claim(worker, ahead)) {
       compilers.add(item);
+      unprepared.push_back(item);
+    }
+    for (; !unprepared.empty() && compilers.is_awaited() && !run.ended(); unprepared.pop_front())
+      if (!judge.prepare_ahead(run.requests[unprepared.front()])) break;
     compilers.wait_for_one();
+    unprepared.clear();
     auto next = run.work.next(worker, [&](std::size_t item) { return compilers.is_done(item); });
     if (!next) next = run.work.claim_put_off();
     if (!next) {

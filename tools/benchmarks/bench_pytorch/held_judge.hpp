@@ -1,10 +1,13 @@
 // A judge that notes how long each evaluation holds its device, and by which steps.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "env/judge/judge.hpp"
+#include "env/lanes/pytorch/text/python_facts.hpp"
 #include "env/measure/step_clock.hpp"
 
 namespace quern::tools {
@@ -17,21 +20,30 @@ class held_judge final : public env::candidate_judge {
       : judge_(of), noted_(steps) {}
 
   env::verdict evaluate(const env::evaluation_request& request) override {
-    const auto begun = clock_.now_ns();
-    const double elsewhere = without_device_s();
-    env::step_seconds before = noted();
-    env::verdict v = judge_.evaluate(request);
-    env::step_seconds& took = steps_.emplace_back(noted());
-    for (auto& [step, seconds] : took)
-      seconds -= before[step];
-    std::erase_if(took, [](const auto& step) { return step.second == 0; });
-    const double all = static_cast<double>(clock_.now_ns() - begun) * 1e-9;
-    held_s_.push_back(all - (without_device_s() - elsewhere));
+    env::verdict v;
+    taken took = taken_by([&] { v = judge_.evaluate(request); });
+    // The first evaluation of a task has what was done ahead for it.
+    if (const auto ahead = ahead_.extract(request.subject.get()); !ahead.empty())
+      add(ahead.mapped(), took);
+    held_s_.push_back(took.held_s);
+    steps_.push_back(std::move(took.steps));
     return v;
+  }
+  bool prepare_ahead(const env::evaluation_request& request) override {
+    bool more = false;
+    const taken took = taken_by([&] { more = judge_.prepare_ahead(request); });
+    add(took, ahead_[request.subject.get()]);
+    return more;
   }
   void warm_up() override { judge_.warm_up(); }
   void compile_ahead(const env::evaluation_request& request) override {
+    const auto begun = clock_.now_ns();
     judge_.compile_ahead(request);
+    const auto facts = env::facts_of_python(env::tokenize_python(request.source));
+    if (!facts.uses_load && !facts.uses_load_inline && !facts.uses_triton_jit) return;
+    const double took = static_cast<double>(clock_.now_ns() - begun) * 1e-9;
+    const std::lock_guard lock(guard_);
+    built_s_.push_back(took);
   }
   [[nodiscard]] const env::lane& lane() const override { return judge_.lane(); }
   [[nodiscard]] const std::string& device_class() const override { return judge_.device_class(); }
@@ -46,10 +58,39 @@ class held_judge final : public env::candidate_judge {
 
   /// Seconds of each evaluation for which it has the device, in order.
   [[nodiscard]] const std::vector<double>& held_s() const { return held_s_; }
+  /// Seconds in which each candidate that asks for a build had it ahead, as they ended. Not while
+  /// any is built.
+  [[nodiscard]] const std::vector<double>& built_s() const { return built_s_; }
   /// Seconds of each step of each evaluation, in order.
   [[nodiscard]] const std::vector<env::step_seconds>& steps() const { return steps_; }
 
  private:
+  struct taken {
+    double held_s = 0;
+    env::step_seconds steps;
+  };
+
+  static void add(const taken& what, taken& to) {
+    to.held_s += what.held_s;
+    for (const auto& [step, seconds] : what.steps)
+      to.steps[step] += seconds;
+  }
+
+  template <class Work>
+  taken taken_by(const Work& work) {
+    const auto begun = clock_.now_ns();
+    const double elsewhere = without_device_s();
+    env::step_seconds before = noted();
+    work();
+    taken took{0, noted()};
+    for (auto& [step, seconds] : took.steps)
+      seconds -= before[step];
+    std::erase_if(took.steps, [](const auto& step) { return step.second == 0; });
+    const double all = static_cast<double>(clock_.now_ns() - begun) * 1e-9;
+    took.held_s = all - (without_device_s() - elsewhere);
+    return took;
+  }
+
   /// It is given back while compilers run, and others may have it.
   [[nodiscard]] double without_device_s() const {
     return judge_.stages().compile + judge_.waited_for_device_s();
@@ -62,6 +103,9 @@ class held_judge final : public env::candidate_judge {
   env::candidate_judge& judge_;
   const env::step_seconds* noted_;
   base::steady_clock clock_;
+  std::map<const env::task*, taken> ahead_;  ///< of tasks that were not judged since
+  std::mutex guard_;                         ///< of built_s_
+  std::vector<double> built_s_;
   std::vector<double> held_s_;
   std::vector<env::step_seconds> steps_;
 };

@@ -34,7 +34,7 @@ struct rated_run {
   std::size_t judged = 0;
   bool whole = true;
   double seconds = 0;
-  std::vector<double> held_s;
+  std::vector<double> held_s, built_s;
   env::stage_seconds stages;             ///< of all evaluators
   std::vector<env::step_seconds> steps;  ///< of each evaluation on a GPU
   double waited_s = 0;                   ///< for the device, by one that another one had
@@ -90,6 +90,8 @@ void take_notes(const opened_evaluators& from, rated_run& run) {
   for (std::size_t i = 0; i < from.judges.size(); ++i) {
     const auto& held = from.held[i]->held_s();
     run.held_s.insert(run.held_s.end(), held.begin(), held.end());
+    const auto& built = from.held[i]->built_s();
+    run.built_s.insert(run.built_s.end(), built.begin(), built.end());
     const auto& steps = from.held[i]->steps();
     run.steps.insert(run.steps.end(), steps.begin(), steps.end());
     if (const auto* device =
@@ -123,6 +125,8 @@ base::status wait_until_warm(const pytorch_bench_options& o, const opened_evalua
     return base::fail(base::errc::not_found, "no relu.clamp among the honest modules of {}",
                       o.source);
   for (const auto& judge : opened.judges) {
+    if (auto* device = dynamic_cast<env::pytorch_device_evaluator*>(judge.get()))
+      device->wait_until_warm();
     env::evaluation_request request;
     request.subject = plain->subject;
     request.source = plain->source + first_extension;
@@ -209,6 +213,12 @@ void print_stages(const rated_run& run) {
   print_steps(run);
 }
 
+void print_builds(const rated_run& run) {
+  if (run.built_s.empty()) return;
+  fmt::print("   built ahead of their turn: {}, each in {:.1f} s (median), {:.1f} s (P90)\n",
+             run.built_s.size(), env::median_of(run.built_s), env::quantile_of(run.built_s, 0.9));
+}
+
 void print_kinds(const rated_run& run) {
   for (const auto& [kind, count] : run.kinds)
     fmt::print("   {:<34} {}\n", kind, count);
@@ -281,6 +291,8 @@ base::status rate_beside(const pytorch_bench_options& o, const std::vector<rated
                       "no candidate with inline CUDA is in this part: say --part K/N with a "
                       "smaller N, or a folder that has some");
   QUERN_TRY(const auto ours, run_rate(o, all, mine, part));
+  print_builds(ours);
+  print_steps(ours);
   QUERN_TRY(const auto by_theirs, run_theirs(o, all, mine, part));
   const auto theirs = static_cast<std::int64_t>(by_theirs.size());
   const double theirs_s = std::accumulate(by_theirs.begin(), by_theirs.end(), 0.0);
@@ -329,6 +341,7 @@ base::expected<bool> rate_all(const pytorch_bench_options& o) {
         run.held_s.empty() ? 0 : env::median_of(run.held_s),
         run.held_s.empty() ? 0 : env::quantile_of(run.held_s, 0.9));
     print_stages(run);
+    print_builds(run);
     print_kinds(run);
     add_rate(run, all.size(), table);
   }

@@ -150,7 +150,7 @@ base::expected<std::vector<std::size_t>> device_module_checker::inputs_without_u
 
 base::expected<std::unique_ptr<task_checker>> open_device_module_checker(
     const evaluator_options& options) {
-  QUERN_TRY(auto with, open_device_state(options));
+  QUERN_TRY(auto with, open_device_state(options, false));
   return std::make_unique<device_module_checker>(std::move(with));
 }
 

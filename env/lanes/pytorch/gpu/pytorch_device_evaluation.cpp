@@ -332,6 +332,12 @@ void pytorch_device_evaluation::time() {
   verdict_.work = std::move(work);
 }
 
+bool pytorch_device_evaluation::prepare_task() {
+  const bool prepared = take_device() && prepare();
+  turn_.reset();
+  return prepared;
+}
+
 void pytorch_device_evaluation::run() {
   if (take_device() && prepare() && build() && start() && verify() &&
       is_measured(request_, measure_))

@@ -3,6 +3,7 @@
 
 #include "base/json.hpp"
 #include "base/program.hpp"
+#include "base/thread_deadline.hpp"
 #include "env/build/python.hpp"
 #include "env/build/tool.hpp"
 #include "env/device/part_build.hpp"
@@ -85,6 +86,10 @@ base::expected<device_module*> module_device_manager::baseline(baseline_choice w
   return baseline_of(*current_, which, *from, *context_, memory_, core_);
 }
 
+bool module_device_manager::is_known(const task& subject) {
+  return tasks_ && tasks_->find(task_id(subject)) != nullptr;
+}
+
 void module_device_manager::prefork() {
   if (!zygote_) return;
   if (!ahead_) ahead_.emplace(quiet_, *zygote_);
@@ -103,7 +108,7 @@ pytorch_device_evaluator::pytorch_device_evaluator(std::unique_ptr<state> s)
 pytorch_device_evaluator::~pytorch_device_evaluator() = default;
 
 base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_state(
-    pytorch_device_options options) {
+    pytorch_device_options options, bool builds) {
   auto s = std::make_unique<pytorch_device_evaluator::state>();
   QUERN_CHECK(fill_in(options));
   if (auto there = check_module_gpus(); !there)
@@ -120,6 +125,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
   QUERN_TRY(const auto processes, python_fingerprint());
   QUERN_TRY(s->children, spawner::create(s->mode));
   s->builds = std::make_unique<candidate_builds>(*s->children, s->options.cache_dir);
+  if (builds) s->builds->warm_up();
   s->recorder = std::make_unique<recording_python>(s->mode);
   s->recorder->warm_up();  // beside what follows
   s->kernels =
@@ -148,7 +154,7 @@ base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_sta
 
 base::expected<std::unique_ptr<pytorch_device_evaluator>> pytorch_device_evaluator::open(
     pytorch_device_options options) {
-  QUERN_TRY(auto s, open_device_state(std::move(options)));
+  QUERN_TRY(auto s, open_device_state(std::move(options), true));
   s->manager->prefork();
   return std::unique_ptr<pytorch_device_evaluator>(new pytorch_device_evaluator(std::move(s)));
 }
@@ -162,6 +168,7 @@ std::optional<std::string> pytorch_device_evaluator::state::try_out() {
 
 std::unique_ptr<staged_evaluation> pytorch_device_evaluator::begin(
     const evaluation_request& request, const measure_name& how, verdict& v) {
+  state_->prepared_ahead.erase(task_id(*request.subject));
   return std::make_unique<pytorch_device_evaluation>(*state_, request, how, v);
 }
 
@@ -224,6 +231,37 @@ void pytorch_device_evaluator::compile_ahead(const evaluation_request& request) 
     (void)state_->builds->build_ahead_for_gpu(request.source, *state_->recorder,
                                               sheet ? &*sheet : nullptr,
                                               {module_recording, module_recording});
+}
+
+bool pytorch_device_evaluator::state::prepare_ahead(const evaluation_request& request) {
+  if (request.subject->lane != &pytorch_lane || care->trouble()) return false;
+  if (manager->is_known(*request.subject)) return true;
+  // One more would push out what nobody has used yet.
+  if (prepared_ahead.size() == most_device_modules) return false;
+  std::optional<base::thread_deadline> limit(std::in_place, request.time_limit_s);
+  // Its builds ask for it, too, and the device need not answer what is known without it.
+  (void)sheets->of(*request.subject);
+  const measure_name how;
+  verdict v;
+  v.task = task_id(*request.subject);
+  pytorch_device_evaluation one(*this, request, how, v);
+  if (one.prepare_task()) {
+    prepared_ahead.insert(v.task);
+    return true;
+  }
+  const bool cut = base::thread_deadline::is_over();
+  limit.reset();
+  if (one.used_device()) care->look_after(v, one.cause());
+  if (cut || one.interrupted() == interruption::reference_lost) manager->renew();
+  return false;
+}
+
+bool pytorch_device_evaluator::prepare_ahead(const evaluation_request& request) {
+  return state_->prepare_ahead(request);
+}
+
+void pytorch_device_evaluator::wait_until_warm() {
+  state_->builds->wait_until_warm();
 }
 
 const std::string& pytorch_device_evaluator::device_class() const {

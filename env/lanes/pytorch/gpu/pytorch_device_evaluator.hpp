@@ -52,6 +52,10 @@ class pytorch_device_evaluator final : public staged_judge {
   base::expected<base::json> evaluate_exactly(const exact_request& request) override;
   /// Builds its extensions and its Triton kernels.
   void compile_ahead(const evaluation_request& request) override;
+  /// Learns the limits of its task, and what calls of its reference take.
+  bool prepare_ahead(const evaluation_request& request) override;
+  /// Waits for what warm_up() starts: for benchmarks whose clock starts then.
+  void wait_until_warm();
   [[nodiscard]] const env::lane& lane() const override { return pytorch_lane; }
   [[nodiscard]] std::optional<device_trouble> trouble() const override;
   void recover() override;

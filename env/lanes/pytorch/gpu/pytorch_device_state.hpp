@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "env/device/condition_watch.hpp"
@@ -69,6 +70,8 @@ class module_device_manager {
   /// The process in which the reference of the task that get() gave last is called as this baseline
   /// (baseline_of()).
   base::expected<device_module*> baseline(baseline_choice which);
+  /// Whether get() finds what was learnt about it.
+  [[nodiscard]] bool is_known(const task& subject);
   /// Has processes stand ready in the place of those that were taken (contexts_ahead).
   void prefork();
   /// Forgets tasks and ends the processes.
@@ -115,6 +118,7 @@ struct pytorch_device_evaluator::state final : public device_owner {
   std::optional<device_care> care;
   std::int64_t asked = 0, stood_ready = 0;  ///< of candidates' processes
   double waited_s = 0;                      ///< for turns on the device
+  std::set<std::string> prepared_ahead;     ///< tasks that nobody has judged since
 
   device_context& context() override { return manager->context(); }
   void take_down() override { manager.reset(); }
@@ -123,6 +127,8 @@ struct pytorch_device_evaluator::state final : public device_owner {
                                                       core.core(), *sheets, steps);
   }
   std::optional<std::string> try_out() override;
+  /// candidate_judge::prepare_ahead()
+  bool prepare_ahead(const evaluation_request& request);
 };
 
 /// The answer of kernelbench_exact/1 (kernelbench_exact.hpp): both modules in one process, which
@@ -131,10 +137,10 @@ struct pytorch_device_evaluator::state final : public device_owner {
 base::expected<base::json> evaluate_exactly_on_device(pytorch_device_evaluator::state& with,
                                                       const exact_request& request);
 
-/// What an evaluator of this GPU works with. Errors: what is missing on this machine and what to
-/// do.
+/// What an evaluator of this GPU works with. `builds`: candidates' builds are made ready beside the
+/// rest. Errors: what is missing on this machine and what to do.
 base::expected<std::unique_ptr<pytorch_device_evaluator::state>> open_device_state(
-    pytorch_device_options options);
+    pytorch_device_options options, bool builds);
 
 /// One evaluation: fills a verdict stage by stage and stops at the first finding.
 class pytorch_device_evaluation final : public staged_evaluation {
@@ -146,6 +152,8 @@ class pytorch_device_evaluation final : public staged_evaluation {
         policy_(request.policy.value_or(with.options.policy)) {}
 
   void run() override;
+  /// The task alone, in place of run(). False: the verdict says why not.
+  bool prepare_task();
   [[nodiscard]] interruption interrupted() const override;
 
  private:

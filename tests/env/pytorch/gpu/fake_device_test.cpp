@@ -142,7 +142,6 @@ TEST_CASE("a warm Python without a device is started anew where it has ended") {
   CAPTURE(second ? "" : second.error().message);
   REQUIRE(second);
   CHECK(parent_of(second->pid()) != warm);
-  with->recorder->end(*second);
 }
 
 TEST_CASE("what a task is called with is known without a device, as its evaluation knows it") {
@@ -572,6 +571,46 @@ def get_inputs():
     CHECK(name_of(other.kind) == "ok");
     CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
   }
+}
+
+TEST_CASE("a task that is prepared ahead is not prepared again when it is judged") {
+  auto* s = device_that_is_none();
+  if (s == nullptr) return;
+  evaluation_request request;
+  request.subject = task_of(R"(
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + 3
+def get_inputs():
+    return [torch.randn(3, 41)]
+def get_init_inputs():
+    return []
+)");
+  const auto learnt_s = [&] { return s->steps["task: limits of timed calls, in f64"]; };
+  const double before = learnt_s();
+  CHECK(s->prepare_ahead(request));
+  const double once = learnt_s();
+  CHECK(once > before);
+  CHECK(s->prepare_ahead(request));
+  CHECK(judged_by_fake("import torch\nclass ModelNew(torch.nn.Module):\n"
+                       "    def forward(self, x):\n        return 3 + x\n",
+                       false, request.subject)
+            .kind == verdict_kind::ok);
+  CHECK(learnt_s() == once);
+
+  evaluation_request broken;
+  broken.subject = task_of(R"(
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        raise RuntimeError("not this one")
+def get_inputs():
+    return [torch.randn(3, 43)]
+def get_init_inputs():
+    return []
+)");
+  CHECK_FALSE(s->prepare_ahead(broken));
 }
 
 TEST_CASE("honest modules in many styles are ok on a device that is none") {
