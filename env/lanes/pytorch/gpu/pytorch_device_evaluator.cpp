@@ -20,9 +20,11 @@ constexpr std::size_t cores_to_go_to = 2;
 /// Tasks whose weights and limits stay.
 constexpr std::size_t most_device_modules = 8;
 /// Candidates' processes that stand ready once an order is carried out, and fewer than how many
-/// lead to one. Four contexts made side by side take 0.96 s on an H100, one 0.63 s, and those in
-/// making stand still while an evaluation is timed: made one by one, each was waited for.
-constexpr int candidates_ahead = 8, ordered_below = 5;
+/// lead to one. Four contexts made side by side take 0.82 s on an H200, one 0.45 s, and those in
+/// making stand still while an evaluation is timed: made one by one, each was waited for. With 8
+/// and 5 one of twelve evaluations waited: the next order comes behind up to two processes of an
+/// evaluation that is timed for seconds, or several of candidates that fail at once.
+constexpr int candidates_ahead = 12, ordered_below = 8;
 
 }  // namespace
 
