@@ -138,7 +138,12 @@ base::expected<tool_outcome> run_compiler(spawner& children, const child_spec& s
   };
   compiler_attempts attempts, behind_earlier;
   const bool counts = earlier && behind_earlier.after_text(earlier->end) == next::control;
-  if (counts) QUERN_CHECK(passed(behind_earlier));
+  if (counts) {
+    const auto in_order = passed(behind_earlier);
+    // Ended by the caller's own limit, it says nothing of the host.
+    if (!in_order && !base::thread_deadline::is_over())
+      return tl::make_unexpected(in_order.error());
+  }
   for (int runs = 1;; ++runs) {
     QUERN_CHECK(check_room(children, spec.limits));
     if (spec.in.stream_kind == child_stream::kind::given && lseek(spec.in.fd, 0, SEEK_SET) != 0)

@@ -24,6 +24,9 @@ class recently_used {
     return &order_.front().second;
   }
 
+  /// Whether it is kept; does not count as asking for it.
+  [[nodiscard]] bool contains(const std::string& name) const { return index_.contains(name); }
+
   /// Keeps it under a name that find() does not know; what was not asked for longest may go.
   Value& add(const std::string& name, Value value) {
     order_.emplace_front(name, std::move(value));

@@ -30,6 +30,7 @@ class scripted_judge final : public env::candidate_judge {
   std::vector<std::string> prepared;  ///< sources of requests
   std::atomic<std::size_t> prepared_count = 0;
   std::size_t most_prepared = 100;
+  std::function<bool()> while_preparing = [] { return true; };
   std::vector<env::evaluation_request> asked;
   bool warm = false;
   /// Of an `ok`: whether it is a large claim, and borne out.
@@ -59,9 +60,10 @@ class scripted_judge final : public env::candidate_judge {
   bool prepare_ahead(const env::evaluation_request& request) override {
     overlaps += inside++ == 0 ? 0 : 1;
     prepared.push_back(request.source);
+    const bool more = prepared.size() < most_prepared && while_preparing();
     ++prepared_count;
     --inside;
-    return prepared.size() < most_prepared;
+    return more;
   }
   [[nodiscard]] const env::lane& lane() const override { return env::cpp_lane; }
   [[nodiscard]] const std::string& device_class() const override { return name_; }
@@ -202,6 +204,28 @@ TEST_CASE("while nothing is compiled yet, what is in line is prepared, as far as
     CHECK(std::ranges::adjacent_find(judge.prepared) == judge.prepared.end());
     CHECK(judge.overlaps == 0);
   }
+}
+
+TEST_CASE("no candidate is to blame for a device that was put into trouble by preparing") {
+  scripted_judge judge;
+  judge.while_preparing = [&] {
+    (void)judge.put_out("a task");
+    return false;
+  };
+  judge.test_itself = [&] { judge.out.reset(); };
+  judge.compile = [&](const env::evaluation_request&) {
+    for (int i = 0; judge.prepared_count < 1 && i < 10000; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  judge.script = [&](const env::evaluation_request&) {
+    return judge.out ? verdict_kind::infra_error : verdict_kind::ok;
+  };
+  tools::bench_run_options options = impatient();
+  options.compilers = 2;
+  const auto outcome = run_scripted({&judge}, made_requests(2, 1), positions(2), options);
+  CHECK(judge.tested == 1);
+  for (const auto& [item, kinds] : outcome.told)
+    CHECK(kinds == std::vector{verdict_kind::ok});
 }
 
 TEST_CASE("nothing is prepared where nobody compiles ahead") {

@@ -286,6 +286,11 @@ void run_judge(env::candidate_judge& judge, std::size_t worker, shared_run& run)
     }
     for (; !unprepared.empty() && compilers.is_awaited() && !run.ended(); unprepared.pop_front())
       if (!judge.prepare_ahead(run.requests[unprepared.front()])) break;
+    // No candidate is to blame for a device that a task has put into trouble.
+    if (judge.trouble()) {
+      unprepared.clear();
+      continue;
+    }
     compilers.wait_for_one();
     unprepared.clear();
     auto next = run.work.next(worker, [&](std::size_t item) { return compilers.is_done(item); });

@@ -65,7 +65,8 @@ std::optional<finding> finding_of_recording(const base::error& e);
 /// it was refused, since the rest stands in the verdict; else `said`, what its import raised.
 std::string why_not_loaded(const candidate_extensions& built, const std::string& said);
 
-/// Opens its builder when a candidate first needs it, or ahead. Thread-safe.
+/// Opens its builder when a candidate first needs it, or ahead. Thread-safe; one thread at a time
+/// calls warm_up() and wait_until_warm().
 class candidate_builds {
  public:
   /// `children` outlives it. `cache`: of artefacts; empty: a private folder.
@@ -74,7 +75,7 @@ class candidate_builds {
 
   /// Opens the builder by a thread of its own: what is linked to each extension is compiled then,
   /// once for a cache, and headers are read ahead, once for a user (headers_ahead.hpp). Later calls
-  /// do nothing. By one thread at a time, before anything else is asked.
+  /// do nothing. Headers are left to each compiler where something was built before.
   void warm_up();
   /// Waits until that is done, or cannot be.
   void wait_until_warm();

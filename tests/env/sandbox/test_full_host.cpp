@@ -1,5 +1,6 @@
 // A host that is short of something while a candidate is compiled: the candidate is not to blame.
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include <fcntl.h>
@@ -128,8 +129,9 @@ TEST_CASE("a host is at fault when the control fails, however, and when it kills
 
 TEST_CASE("a failure that tells what an earlier one told is the second one") {
   const auto children = make_spawner();
-  const auto fails = env::tool_spec("/bin/sh", {"-c", "exit 1"}, false);
-  const auto passes = env::tool_spec("/bin/sh", {"-c", "exit 0"}, false);
+  const auto shell = std::filesystem::canonical("/bin/sh");
+  const auto fails = env::tool_spec(shell, {"-c", "exit 1"}, true);
+  const auto passes = env::tool_spec(shell, {"-c", "exit 0"}, true);
   int controls = 0;
   // How often the text was compiled; -1: the host is to blame.
   const auto runs_of = [&](bool same, const env::child_spec& control,

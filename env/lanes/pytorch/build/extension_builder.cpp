@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/file.hpp"
-#include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/build/artefact_cache.hpp"
@@ -80,7 +79,7 @@ struct extension_builder::state {
   base::status find_tools();
   base::status find_identity();
   base::status make_support();
-  void read_headers_ahead();
+  base::status precompile_headers();
   [[nodiscard]] child_spec spec_of(const std::string& script) const;
   [[nodiscard]] extension_job job_of(const extension_request& request, const extension_flags& flags,
                                      const std::vector<build_source>& sources,
@@ -96,6 +95,7 @@ struct extension_builder::state {
   base::expected<extension_result> build(const extension_request& request);
   base::status keep(const base::unique_fd& made, extension_result& result);
 
+  base::status headers;                ///< whether `ahead` has begun
   std::optional<headers_ahead> ahead;  // the last: it uses `children`
 };
 
@@ -196,9 +196,14 @@ base::status extension_builder::state::make_support() {
   return {};
 }
 
-// The headers themselves are too many to be read for it: a reinstalled torch, g++ or libc is seen
-// by the time of one file of each.
-void extension_builder::state::read_headers_ahead() {
+// The headers themselves are too many to be read for the name of the folder. A reinstalled torch,
+// g++ or libc is seen by the time of one file of each, CUDA and libstdc++ by the compilers'
+// versions.
+base::status extension_builder::state::precompile_headers() {
+  // Other processes of this user could change what is kept, and some compilers could not read it.
+  if (!children.layers().has(layer::mountns))
+    return base::fail(base::errc::unavailable,
+                      "headers are precompiled only for a sandbox with mount namespaces");
   base::hasher of;
   of.add(base::to_hex(fingerprint)).add(precompile_script(tools));
   for (const fs::path& file :
@@ -209,13 +214,14 @@ void extension_builder::state::read_headers_ahead() {
   const fs::path root = options.headers_dir.empty() ? options.cache_dir : options.headers_dir;
   const fs::path folder = fs::absolute(root) / "headers" / base::to_hex(of.digest());
   for (const char* level : precompiled_levels)
-    if (const auto there = base::make_folders(folder / level); !there) {
-      base::log_warn("pytorch", "C++ files of extensions take longer to build: {}",
-                     there.error().message);
-      return;
-    }
+    QUERN_CHECK(base::make_folders(folder / level));
+  // Compilers read it as a foreign user, whatever the mask of this process is.
+  for (const fs::path& place : {folder, folder / precompiled_levels[0],
+                                folder / precompiled_levels[1], folder / precompiled_levels[2]})
+    chmod(place.c_str(), 0755);
   ahead.emplace(children, spec_of(precompile_script(tools)), folder);
   tools.precompiled = folder;
+  return {};
 }
 
 base::expected<tool_outcome> extension_builder::state::run_once(const extension_job& job) const {
@@ -335,7 +341,7 @@ const base::hash128& extension_builder::fingerprint() const {
   return state_->fingerprint;
 }
 base::status extension_builder::headers_read() {
-  return state_->ahead ? state_->ahead->wait() : base::status();
+  return state_->ahead ? state_->ahead->wait() : state_->headers;
 }
 bool extension_builder::has_cuda() const {
   return !state_->tools.nvcc.empty();
@@ -355,7 +361,7 @@ base::expected<std::unique_ptr<extension_builder>> extension_builder::create(
   QUERN_CHECK(base::make_folders(made->options.cache_dir));
   QUERN_CHECK(made->find_tools());
   QUERN_CHECK(made->find_identity());
-  if (made->options.headers_ahead) made->read_headers_ahead();
+  if (made->options.headers_ahead) made->headers = made->precompile_headers();
   QUERN_CHECK(made->make_support());
   return std::unique_ptr<extension_builder>(new extension_builder(std::move(made)));
 }

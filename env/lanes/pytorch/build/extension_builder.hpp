@@ -29,7 +29,8 @@ struct extension_options {
   std::filesystem::path headers = {};   ///< empty: those of this build or installation
   std::string architecture = "sm_90a";  ///< the only one that is compiled for
   std::size_t shown_characters = 4000;  ///< of the compilers' text
-  /// Whether g++ reads LibTorch's headers ahead, beside the first builds (headers_ahead.hpp).
+  /// Whether LibTorch's headers are precompiled beside the first builds (headers_ahead.hpp). That
+  /// needs a sandbox with layer mountns.
   bool headers_ahead = false;
   /// Where that is kept for all builders of this user; empty: in the cache.
   std::filesystem::path headers_dir = {};
@@ -74,8 +75,8 @@ class extension_builder {
   /// Changes whenever the same request could be built to something else.
   [[nodiscard]] const base::hash128& fingerprint() const;
   [[nodiscard]] bool has_cuda() const;
-  /// Waits until headers are read ahead, where the options ask for it. Error: why they are not. One
-  /// call at a time.
+  /// Waits until headers are precompiled, where the options ask for it. Error: why they are not.
+  /// One call at a time.
   base::status headers_read();
   /// The Python whose torch is built for.
   [[nodiscard]] const std::filesystem::path& python() const;

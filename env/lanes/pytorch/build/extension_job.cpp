@@ -198,19 +198,22 @@ std::string precompile_script(const extension_tools& tools) {
   const std::string compiler = as_shell_line(words);
   const std::string header = as_shell_word((tools.headers / "quern_host.h").string());
   std::vector<std::string> commands;
-  std::string results;
+  std::string failures, ends;
   for (const std::string level : precompiled_levels) {
-    // Words of the compiler come behind the folder: that is looked into first.
+    // g++ takes it in the place of the header, or this fails.
     const std::string make = fmt::format(
-        "{{ {0} -w -{1} -x c++-header {2} -o {1} && mkdir -p {1}.d && ln {1} {1}.d/{3} && "
-        "echo '#include <quern_host.h>' >{1}.cpp && {4} -isystem {1}.d {5} -{1} -Winvalid-pch "
-        "-Werror -fsyntax-only {1}.cpp; }}",
-        compiler, level, header, precompiled_header, as_shell_word(words.front()),
+        "{{ mkdir {0} && {1} -w -{0} -x c++-header {2} -o {0}/{3} && "
+        "echo '#include <quern_host.h>' >{0}.cpp && "
+        "{4} -isystem {0} {5} -{0} -Winvalid-pch -Werror -fsyntax-only {0}.cpp; }}",
+        level, compiler, header, precompiled_header, as_shell_word(words.front()),
         as_shell_line({words.begin() + 1, words.end()}));
     commands.push_back(noted_command(make, level, true));
-    results += fmt::format("[ \"$(cat {0}.end)\" = 0 ] || {{ cat {0}.txt >&2; exit 1; }}\n", level);
+    failures += fmt::format(
+        "[ ! -e {0}.end ] || [ \"$(cat {0}.end)\" = 0 ] || {{ cat {0}.txt >&2; exit 1; }}\n",
+        level);
+    ends += fmt::format("[ -e {0}.end ] || exit 1\n", level);
   }
-  return side_by_side({commands}) + results + "exit 0\n";
+  return side_by_side({commands}) + failures + ends + "exit 0\n";
 }
 
 const char* precompiled_level(const std::vector<std::string>& cxx_flags) {

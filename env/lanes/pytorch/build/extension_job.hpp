@@ -29,10 +29,10 @@ struct extension_tools {
 inline constexpr const char* extension_product = "extension.so";
 inline constexpr const char* precompiled_header = "quern_host.h.gch";
 
-/// The files and the shell's script of one build. The script compiles the sources (slim: all at
-/// once, and the rest is not waited for where a CUDA file fails; else one after the other, up to
-/// the first that fails), writes what the compilers of CUDA files and then those of C++ files said
-/// to its standard error, and links.
+/// The files and the shell's script of one build. The script compiles the sources. Those of a slim
+/// job are compiled side by side, and none is waited for where a CUDA file fails; others one after
+/// the other, up to the first that fails. It writes to its standard error what the compilers of
+/// CUDA files said, then those of C++ files, and links.
 struct extension_job {
   std::string input;  ///< the child's standard input: sources and headers, one behind the other
   std::string script;

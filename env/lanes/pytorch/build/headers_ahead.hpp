@@ -1,22 +1,26 @@
-// LibTorch's headers of C++ files by the slim route, read by g++ once for all of them.
+// LibTorch's headers of C++ files by the slim route, precompiled once for all of them.
 #pragma once
 
 #include <filesystem>
 #include <stop_token>
 #include <thread>
 
+#include "base/file.hpp"
 #include "base/status.hpp"
 #include "env/sandbox/child.hpp"
 
 namespace quern::env {
 
-/// Has the compiler make what precompile_script() says, by a thread of its own, and keeps it for
-/// all processes that name the same folder: some ten seconds of three cores and three quarters of a
-/// gigabyte, once. Until then, and where it cannot be had, each compiler reads the headers.
+/// Has the compiler make what precompile_script() says, by a thread of its own. It is kept for all
+/// processes that name the same folder. That takes some ten seconds of three cores, and three
+/// quarters of a gigabyte, once. Until then, and where it cannot be had, each compiler reads the
+/// headers.
 class headers_ahead {
  public:
-  /// `spec`: of a tool's child that runs the script. `folder`: is made, and gets a folder for each
-  /// of precompiled_levels; no other text or compiler has it. `children` outlives this object.
+  /// `spec`: of a tool's child that runs the script; its work folder is a file system of its own
+  /// (layer mountns). `folder`: is there, and no other text or compiler has it. Folders beside it
+  /// are of other ones. Those that no process has and nobody has used for a month may go, and all
+  /// but the last few. `children` outlives this object.
   headers_ahead(spawner& children, child_spec spec, std::filesystem::path folder);
   /// Ends what it has begun.
   ~headers_ahead() = default;
@@ -33,8 +37,9 @@ class headers_ahead {
   spawner& children_;
   child_spec spec_;
   std::filesystem::path folder_;
-  base::status made_;   ///< when the thread has ended
-  std::jthread maker_;  // the last: it uses the others
+  base::unique_fd lock_;  ///< held for as long as this process may use the folder
+  base::status made_;     ///< when the thread has ended
+  std::jthread maker_;    // the last: it uses the others
 };
 
 }  // namespace quern::env

@@ -19,8 +19,7 @@ namespace {
 constexpr question_limits module_loading = device_limits(120);
 /// For the device: the others have it for an evaluation each, and while a baseline is made.
 constexpr double longest_wait_s = 300 + make_baseline_s, measurements_waited_for = 4;
-/// What making the contexts of those that stand ready may take, and what the reference may take
-/// while it is measured.
+/// What each batch of contexts in making may take of the device's memory while it is looked at.
 constexpr std::uint64_t moved_by_contexts = std::uint64_t{4} << 30;
 constexpr std::string_view health_step = "around the clock: clocks, company and faults by NVML";
 /// Windows of a side from one look at its clocks to the next.

@@ -88,8 +88,12 @@ base::expected<device_module*> module_device_manager::baseline(baseline_choice w
   return baseline_of(*current_, which, *from, *context_, memory_, core_);
 }
 
-bool module_device_manager::is_known(const task& subject) {
-  return tasks_ && tasks_->find(task_id(subject)) != nullptr;
+bool module_device_manager::is_known(const std::string& id) const {
+  return tasks_ && tasks_->contains(id);
+}
+
+bool module_device_manager::has_room_ahead() const {
+  return ahead_of_use_.size() < most_device_modules;
 }
 
 void module_device_manager::prefork() {
@@ -100,6 +104,7 @@ void module_device_manager::prefork() {
 
 void module_device_manager::renew() {
   current_ = nullptr;
+  ahead_of_use_.clear();
   tasks_.reset();
   ahead_.reset();
   zygote_.reset();
@@ -170,7 +175,8 @@ std::optional<std::string> pytorch_device_evaluator::state::try_out() {
 
 std::unique_ptr<staged_evaluation> pytorch_device_evaluator::begin(
     const evaluation_request& request, const measure_name& how, verdict& v) {
-  state_->prepared_ahead.erase(task_id(*request.subject));
+  // It is gone where a device in trouble was taken down.
+  if (state_->manager) state_->manager->note_use(task_id(*request.subject));
   return std::make_unique<pytorch_device_evaluation>(*state_, request, how, v);
 }
 
@@ -237,24 +243,23 @@ void pytorch_device_evaluator::compile_ahead(const evaluation_request& request) 
 
 bool pytorch_device_evaluator::state::prepare_ahead(const evaluation_request& request) {
   if (request.subject->lane != &pytorch_lane || care->trouble()) return false;
-  if (manager->is_known(*request.subject)) return true;
-  // One more would push out what nobody has used yet.
-  if (prepared_ahead.size() == most_device_modules) return false;
+  verdict v;
+  v.task = task_id(*request.subject);
+  if (manager->is_known(v.task)) return true;
+  if (!manager->has_room_ahead()) return false;
   std::optional<base::thread_deadline> limit(std::in_place, request.time_limit_s);
   // Its builds ask for it, too, and the device need not answer what is known without it.
   (void)sheets->of(*request.subject);
   const measure_name how;
-  verdict v;
-  v.task = task_id(*request.subject);
   pytorch_device_evaluation one(*this, request, how, v);
   if (one.prepare_task()) {
-    prepared_ahead.insert(v.task);
+    manager->note_ahead(v.task);
     return true;
   }
   const bool cut = base::thread_deadline::is_over();
   limit.reset();
   if (one.used_device()) care->look_after(v, one.cause());
-  if (cut || one.interrupted() == interruption::reference_lost) manager->renew();
+  if (manager && (cut || one.interrupted() == interruption::reference_lost)) manager->renew();
   return false;
 }
 

@@ -54,7 +54,7 @@ class pytorch_device_evaluator final : public staged_judge {
   void compile_ahead(const evaluation_request& request) override;
   /// Learns the limits of its task, and what calls of its reference take.
   bool prepare_ahead(const evaluation_request& request) override;
-  /// Waits for what warm_up() starts: for benchmarks whose clock starts then.
+  /// Waits until builds are warm (candidate_builds): for benchmarks whose clock starts then.
   void wait_until_warm();
   [[nodiscard]] const env::lane& lane() const override { return pytorch_lane; }
   [[nodiscard]] std::optional<device_trouble> trouble() const override;

@@ -71,7 +71,12 @@ class module_device_manager {
   /// (baseline_of()).
   base::expected<device_module*> baseline(baseline_choice which);
   /// Whether get() finds what was learnt about it.
-  [[nodiscard]] bool is_known(const task& subject);
+  [[nodiscard]] bool is_known(const std::string& id) const;
+  /// Tasks that were prepared ahead and not used since. One more than there is room for would push
+  /// one of them out.
+  [[nodiscard]] bool has_room_ahead() const;
+  void note_ahead(const std::string& id) { ahead_of_use_.insert(id); }
+  void note_use(const std::string& id) { ahead_of_use_.erase(id); }
   /// Has processes stand ready in the place of those that were taken (contexts_ahead).
   void prefork();
   /// Forgets tasks and ends the processes.
@@ -95,6 +100,7 @@ class module_device_manager {
   std::optional<python_zygote> zygote_;
   std::optional<contexts_ahead> ahead_;
   std::optional<recently_used<std::unique_ptr<device_module_task>>> tasks_;
+  std::set<std::string> ahead_of_use_;
   device_module_task* current_ = nullptr;  ///< of tasks_, the one that has the processes
 };
 
@@ -118,7 +124,6 @@ struct pytorch_device_evaluator::state final : public device_owner {
   std::optional<device_care> care;
   std::int64_t asked = 0, stood_ready = 0;  ///< of candidates' processes
   double waited_s = 0;                      ///< for turns on the device
-  std::set<std::string> prepared_ahead;     ///< tasks that nobody has judged since
 
   device_context& context() override { return manager->context(); }
   void take_down() override { manager.reset(); }

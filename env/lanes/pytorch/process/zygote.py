@@ -108,6 +108,9 @@ def warm_up_without_memory(torch):
     with torch.device("meta"):
         torch.nn.functional.linear(torch.rand(2, 4), torch.rand(4, 4))
         torch.nn.functional.batch_norm(torch.rand(2, 4), torch.zeros(4), torch.ones(4), training=True)
+    # An import has asked where temporary files go; children have a folder of their own.
+    tempfile.tempdir = None
+    os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
     if "triton" in sys.modules:
         import triton_recorder  # noqa: F401
 

@@ -81,6 +81,20 @@ TEST_CASE("with torch's headers the compiler that failed without them is asked f
   CHECK_FALSE(contains(script_of({}), "exit 4"));
 }
 
+TEST_CASE("a precompiled header is for the flags that it was made with") {
+  const auto level_of = [](const std::vector<std::string>& flags) {
+    const char* level = env::precompiled_level(flags);
+    return std::string(level == nullptr ? "none" : level);
+  };
+  CHECK(level_of({}) == "O0");
+  CHECK(level_of({"-O0", "-DNDEBUG", "-Wall"}) == "O0");
+  CHECK(level_of({"-O1", "-O3", "-std=c++17"}) == "O3");
+  CHECK(level_of({"-O3", "-O2"}) == "O2");
+  for (const char* flag : {"-O", "-O1", "-Os", "-Ofast", "-ffast-math", "-march=native", "-g",
+                           "-std=gnu++17", "-std=c++20", "-fopenmp"})
+    CHECK_MESSAGE(level_of({"-O2", flag}) == "none", flag);
+}
+
 TEST_CASE("slim sources have no header of torch, and lines keep their numbers") {
   const auto sources = env::slim_sources(full_request(), has_relu);
   REQUIRE(sources.has_value());
