@@ -19,16 +19,17 @@ class held_judge final : public env::candidate_judge {
   explicit held_judge(env::candidate_judge& of, const env::step_seconds* steps = nullptr)
       : judge_(of), noted_(steps) {}
 
+  /// The first evaluation of a task has what was done ahead for it.
   env::verdict evaluate(const env::evaluation_request& request) override {
     env::verdict v;
     taken took = taken_by([&] { v = judge_.evaluate(request); });
-    // The first evaluation of a task has what was done ahead for it.
     if (const auto ahead = ahead_.extract(request.subject.get()); !ahead.empty())
       add(ahead.mapped(), took);
     held_s_.push_back(took.held_s);
     steps_.push_back(std::move(took.steps));
     return v;
   }
+  /// Noted with the task's first evaluation.
   bool prepare_ahead(const env::evaluation_request& request) override {
     bool more = false;
     const taken took = taken_by([&] { more = judge_.prepare_ahead(request); });
@@ -36,6 +37,7 @@ class held_judge final : public env::candidate_judge {
     return more;
   }
   void warm_up() override { judge_.warm_up(); }
+  /// Notes how long it took, where the candidate asks for a build. Any thread.
   void compile_ahead(const env::evaluation_request& request) override {
     const auto begun = clock_.now_ns();
     judge_.compile_ahead(request);
@@ -65,17 +67,20 @@ class held_judge final : public env::candidate_judge {
   [[nodiscard]] const std::vector<env::step_seconds>& steps() const { return steps_; }
 
  private:
+  /// Seconds with the device, and of each step.
   struct taken {
     double held_s = 0;
     env::step_seconds steps;
   };
 
+  /// Adds `what` to `to`, step by step.
   static void add(const taken& what, taken& to) {
     to.held_s += what.held_s;
     for (const auto& [step, seconds] : what.steps)
       to.steps[step] += seconds;
   }
 
+  /// What the other judge took while `work` asked it.
   template <class Work>
   taken taken_by(const Work& work) {
     const auto begun = clock_.now_ns();
@@ -103,8 +108,10 @@ class held_judge final : public env::candidate_judge {
   env::candidate_judge& judge_;
   const env::step_seconds* noted_;
   base::steady_clock clock_;
-  std::map<const env::task*, taken> ahead_;  ///< of tasks that were not judged since
-  std::mutex guard_;                         ///< of built_s_
+  /// Of tasks that were not judged since.
+  std::map<const env::task*, taken> ahead_;
+  /// Of built_s_.
+  std::mutex guard_;
   std::vector<double> built_s_;
   std::vector<double> held_s_;
   std::vector<env::step_seconds> steps_;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/text.hpp"
 #include "env/build/artefact_cache.hpp"
@@ -95,8 +96,10 @@ struct extension_builder::state {
   base::expected<extension_result> build(const extension_request& request);
   base::status keep(const base::unique_fd& made, extension_result& result);
 
-  base::status headers;                ///< whether `ahead` has begun
-  std::optional<headers_ahead> ahead;  // the last: it uses `children`
+  /// Whether `ahead` could begin.
+  base::status headers;
+  // The last: it uses `children`.
+  std::optional<headers_ahead> ahead;
 };
 
 child_spec extension_builder::state::spec_of(const std::string& script) const {
@@ -106,9 +109,11 @@ child_spec extension_builder::state::spec_of(const std::string& script) const {
     spec.read_only.push_back(folder);
   spec.read_only.push_back(tools.torch.library_folder().string());
   if (!toolkit_root.empty()) spec.read_only.push_back(toolkit_root);
-  for (const auto* path :
-       {&tools.cuda_include, &tools.cuda_lib, &tools.headers, &tools.support, &tools.precompiled})
+  for (const auto* path : {&tools.cuda_include, &tools.cuda_lib, &tools.headers, &tools.support})
     if (!path->empty()) spec.read_only.push_back(path->string());
+  // Another process may remove it before this one has locked it (headers_ahead.hpp).
+  if (!tools.precompiled.empty() && fs::exists(tools.precompiled, error))
+    spec.read_only.push_back(tools.precompiled.string());
   // A compiler of its own prefix brings its parts along.
   const fs::path prefix = tools.cxx.parent_path().parent_path();
   if (prefix != "/usr" && prefix.has_relative_path()) spec.read_only.push_back(prefix.string());
@@ -213,12 +218,12 @@ base::status extension_builder::state::precompile_headers() {
   }
   const fs::path root = options.headers_dir.empty() ? options.cache_dir : options.headers_dir;
   const fs::path folder = fs::absolute(root) / "headers" / base::to_hex(of.digest());
-  for (const char* level : precompiled_levels)
+  // Compilers read them as a foreign user, whatever the mask of this process is.
+  for (const char* level : precompiled_levels) {
     QUERN_CHECK(base::make_folders(folder / level));
-  // Compilers read it as a foreign user, whatever the mask of this process is.
-  for (const fs::path& place : {folder, folder / precompiled_levels[0],
-                                folder / precompiled_levels[1], folder / precompiled_levels[2]})
-    chmod(place.c_str(), 0755);
+    chmod((folder / level).c_str(), 0755);
+  }
+  chmod(folder.c_str(), 0755);
   ahead.emplace(children, spec_of(precompile_script(tools)), folder);
   tools.precompiled = folder;
   return {};
@@ -279,7 +284,7 @@ base::expected<base::unique_fd> extension_builder::state::full(const extension_r
   const auto control = [&]() {
     return run_once(job_of(control_request(request), {}, control_sources(sources), {}));
   };
-  // Torch's own headers take most of a minute. What fails with them just as with slim ones has
+  // Torch's own headers take ten seconds and more. What fails with them just as with slim ones has
   // failed twice.
   std::optional<earlier_failure> earlier;
   if (!before.told.empty())
@@ -362,6 +367,9 @@ base::expected<std::unique_ptr<extension_builder>> extension_builder::create(
   QUERN_CHECK(made->find_tools());
   QUERN_CHECK(made->find_identity());
   if (made->options.headers_ahead) made->headers = made->precompile_headers();
+  if (!made->headers)
+    base::log_warn("pytorch", "C++ files of extensions take longer to build: {}",
+                   made->headers.error().message);
   QUERN_CHECK(made->make_support());
   return std::unique_ptr<extension_builder>(new extension_builder(std::move(made)));
 }

@@ -57,8 +57,7 @@ struct extension_result : compile_result {
 class extension_builder {
  public:
   /// Finds Python's torch, g++ and CUDA, and compiles the support object where the cache has none:
-  /// then seconds. Errors: not_found (no torch, no g++),
-  /// unavailable (they do not run).
+  /// then seconds. Errors: not_found (no torch, no g++), unavailable (they do not run).
   static base::expected<std::unique_ptr<extension_builder>> create(spawner& children,
                                                                    extension_options options);
   ~extension_builder();

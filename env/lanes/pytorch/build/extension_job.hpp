@@ -58,7 +58,7 @@ extension_job make_extension_job(const extension_tools& tools, const extension_r
 /// The script that compiles quern_support.cpp to `extension_product`.
 std::string support_script(const extension_tools& tools);
 
-/// The levels of optimisation for which quern_host.h is read ahead: without a flag, and the usual
+/// The levels of optimisation for which quern_host.h is precompiled: without a flag, and the usual
 /// ones.
 inline constexpr std::array<const char*, 3> precompiled_levels = {"O0", "O2", "O3"};
 /// The script that makes a file of each, which g++ has accepted in the place of the header.

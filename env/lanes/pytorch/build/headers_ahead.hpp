@@ -31,15 +31,20 @@ class headers_ahead {
   base::status wait();
 
  private:
+  /// Finds them, or waits for whoever makes them, or makes them.
   base::status make(const std::stop_token& over);
+  /// Runs the script and keeps what it made.
   base::status run(const std::stop_token& over);
 
   spawner& children_;
   child_spec spec_;
   std::filesystem::path folder_;
-  base::unique_fd lock_;  ///< held for as long as this process may use the folder
-  base::status made_;     ///< when the thread has ended
-  std::jthread maker_;    // the last: it uses the others
+  /// Held for as long as this process may use the folder.
+  base::unique_fd lock_;
+  /// How it went. Read when the thread has ended.
+  base::status made_;
+  // The last: it uses the others.
+  std::jthread maker_;
 };
 
 }  // namespace quern::env
