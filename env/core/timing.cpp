@@ -50,7 +50,8 @@ class core_sides final : public timed_sides {
   finding between() override;
   finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
-    return narrow_enough(charged(lists.front()), request_.limits);
+    const process_pairs net = charged(lists.front());
+    return narrow_enough({&net, 1}, request_.limits);
   }
   [[nodiscard]] bool even(std::span<const process_pairs> lists, double /*budgets*/) const override {
     const process_pairs net = charged(lists.front());

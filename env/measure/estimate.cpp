@@ -13,8 +13,12 @@ namespace {
 struct run_estimate {
   double mid = 0;
   double half_width = 0;
+  double pair_half_width = 0;
   double deviation = 0;
 };
+
+/// The median of a sample is so much more uncertain than its mean.
+constexpr double median_over_mean = 1.25;
 
 std::array<double, bucket_count> bucket_means(std::span<const double> values) {
   std::array<double, bucket_count> means{};
@@ -32,14 +36,25 @@ std::vector<double> log_ratios(std::span<const window_pair> pairs) {
   return logs;
 }
 
+/// Half-width of the 95 % interval of their median, if each were independent of the others. By
+/// quartiles: a few pairs that were disturbed change nothing.
+double half_width_of(std::span<const double> logs) {
+  constexpr double quartiles_per_deviation = 1.349, normal_95 = 1.96;  // of a normal distribution
+  const double deviation =
+      (quantile_of(logs, 0.75) - quantile_of(logs, 0.25)) / quartiles_per_deviation;
+  return median_over_mean * normal_95 * deviation / std::sqrt(static_cast<double>(logs.size()));
+}
+
 run_estimate estimate_run(std::span<const window_pair> pairs) {
-  const auto means = bucket_means(log_ratios(pairs));
+  const auto logs = log_ratios(pairs);
+  const auto means = bucket_means(logs);
   run_estimate result;
   result.mid = median_of(means);
   result.deviation = winsorised_deviation(means);
-  // The median of a sample is 1.25 times as uncertain as its mean; one bucket trimmed at each end
-  // leaves bucket_count - 3 degrees of freedom.
-  result.half_width = 1.25 * student_95(bucket_count - 3) * trimmed_standard_error(means);
+  // One bucket trimmed at each end leaves bucket_count - 3 degrees of freedom.
+  result.half_width =
+      median_over_mean * student_95(bucket_count - 3) * trimmed_standard_error(means);
+  result.pair_half_width = half_width_of(logs);
   return result;
 }
 
@@ -55,7 +70,7 @@ base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> run
     return base::fail(base::errc::invalid_argument, "no window pairs to estimate from");
   std::vector<window_pair> all;
   std::vector<double> mids;
-  double within = 0;
+  double within = 0, within_by_pairs = 0;
   ratio_estimate result;
   for (const auto& run : runs) {
     if (run.size() < bucket_count)
@@ -68,6 +83,7 @@ base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> run
     const auto one = estimate_run(run);
     mids.push_back(one.mid);
     within += one.half_width * one.half_width;
+    within_by_pairs += one.pair_half_width * one.pair_half_width;
     result.bucket_deviation = std::max(result.bucket_deviation, one.deviation);
     all.insert(all.end(), run.begin(), run.end());
   }
@@ -84,6 +100,7 @@ base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> run
   const auto processes = static_cast<double>(runs.size());
   result.mid = mean_of(mids);
   result.window_half_width = std::sqrt(within) / processes;
+  result.pair_half_width = std::sqrt(within_by_pairs) / processes;
   // What the pairs of processes show of their own spread counts only where it exceeds what is known
   // of a kernel against itself: two or three of them estimate a deviation badly.
   double between = limits.process_deviation;
@@ -96,10 +113,12 @@ base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> run
   return result;
 }
 
-bool narrow_enough(std::span<const window_pair> pairs, const estimate_limits& limits) {
-  if (pairs.size() < 2 * bucket_count) return false;
-  const auto one = estimate_run(pairs);
-  return one.deviation <= limits.bucket_deviation && one.half_width <= limits.narrow;
+bool narrow_enough(std::span<const process_pairs> runs, const estimate_limits& limits) {
+  for (const process_pairs& run : runs)
+    if (run.size() < 2 * bucket_count) return false;
+  const auto e = estimate_ratio(runs, limits);
+  return e && e->bucket_deviation <= limits.bucket_deviation &&
+         std::max(e->window_half_width, e->pair_half_width) <= limits.narrow;
 }
 
 bool even_enough(std::span<const process_pairs> runs, const estimate_limits& limits) {

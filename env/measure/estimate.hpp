@@ -51,6 +51,10 @@ struct ratio_estimate {
   double low = 0, mid = 0, high = 0;
   /// Half-width that the windows alone give, without the level of processes: it shrinks with time.
   double window_half_width = 0;
+  /// The same by how single pairs scatter: with q the distance of their quartiles in ln(baseline /
+  /// candidate) and n pairs, 1.25 x 1.96 x (q / 1.349) / sqrt(n). What lasts longer than a pair is
+  /// not in it, so the interval is not made of it.
+  double pair_half_width = 0;
   /// Winsorised deviation between the bucket means of one process pair (the largest of them).
   double bucket_deviation = 0;
   std::size_t windows = 0;
@@ -64,9 +68,11 @@ struct ratio_estimate {
 base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> runs,
                                               const estimate_limits& limits = {});
 
-/// Whether the windows so far are narrow enough to stop: at least two pairs in every bucket, not
-/// noisy, and window_half_width <= limits.narrow.
-bool narrow_enough(std::span<const window_pair> pairs, const estimate_limits& limits = {});
+/// Whether the windows so far are narrow enough to stop: at least two pairs in every bucket,
+/// buckets that do not differ too much, and both half-widths of the windows at most limits.narrow.
+/// Asked after every pair, seven buckets would differ little by chance before the middle is that
+/// certain.
+bool narrow_enough(std::span<const process_pairs> runs, const estimate_limits& limits = {});
 
 /// Whether estimate_ratio() gives an estimate that is not noisy.
 bool even_enough(std::span<const process_pairs> runs, const estimate_limits& limits = {});

@@ -8,6 +8,7 @@
 #include "base/subprocess.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "support/test.hpp"
+#include "tools/benchmarks/bench_modules_tasks.hpp"
 #include "tools/benchmarks/bench_pytorch/hostile_list.hpp"
 #include "tools/benchmarks/bench_pytorch/kernelbench_beside.hpp"
 #include "tools/benchmarks/bench_pytorch/rate_list.hpp"
@@ -266,6 +267,24 @@ TEST_CASE("KernelBench's evaluator is asked as its scripts ask it, in a process 
   CHECK(test::contains(broken.error().message, "no_such_module"));
 }
 
+TEST_CASE("a reference with more work does what it did, and that again on some of its rows") {
+  for (const tools::self_module& one : tools::self_modules) {
+    CAPTURE(one.name);
+    const std::string itself = tools::slower_candidate(one, 7, 0, false);
+    CHECK(itself == tools::self_candidate(one, 7, false));
+    CHECK(test::contains(itself, "trial = 7"));
+    const std::string slower = tools::slower_candidate(one, 7, 20, false);
+    const int rows = std::stoi(one.rows) / 5;
+    const std::string line = fmt::format("[:{}]", rows);
+    CHECK(test::contains(slower, line));
+    CHECK_FALSE(test::contains(itself, line));
+    CHECK_FALSE(test::contains(slower, "MORE"));
+    // Before what is returned, and nothing of that is gone.
+    CHECK(slower.find(line) < slower.find("        return "));
+    CHECK(test::contains(slower, itself.substr(itself.find("        return "))));
+  }
+}
+
 TEST_CASE("a wrong command line is told and ends with 2 or CLI11's code") {
   const auto refused = [](std::vector<std::string> arguments, const char* words) {
     const program_end end = bench_pytorch(std::move(arguments));
@@ -283,4 +302,7 @@ TEST_CASE("a wrong command line is told and ends with 2 or CLI11's code") {
   refused({"rate", "--core", "--beside-only"}, "say how many");
   refused({"honest", "--core", "--source", "/no/such/tree"}, "--source");
   refused({"rate", "--core"}, "name a folder, or --honest");
+  refused({"self", "--core"}, "self is for a GPU");
+  refused({"self", "--gpu", "0", "--only", "nothing"}, "--only nothing");
+  refused({"self", "--gpu", "0", "--precision", "0.5"}, "--precision");
 }

@@ -1,6 +1,8 @@
-// The tasks of bench_modules, and their references as candidates.
+// Tasks of benchmarks that measure how well modules are timed, their references as candidates, and
+// the same with more work.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -8,15 +10,18 @@
 
 namespace quern::tools {
 
-/// `rows` stands where a task has its first size: a GPU wants more of them.
+/// `rows` stands where a task has its first size: a GPU wants more of them. `more`: what forward()
+/// does, on its first MORE rows alone.
 struct self_module {
   const char* name;
   const char* text;
+  const char* more;
   const char* rows;
   const char* rows_on_gpu;
 };
 
-inline constexpr self_module self_modules[] = {{"mlp", R"(
+inline constexpr self_module self_modules[] = {
+    {"mlp", R"(
 import torch
 import torch.nn as nn
 
@@ -35,8 +40,8 @@ def get_inputs():
 def get_init_inputs():
     return [256, 512]
 )",
-                                                "64", "65536"},
-                                               {"softmax", R"(
+     "self.second(torch.relu(self.first(x[:MORE])))", "64", "65536"},
+    {"softmax", R"(
 import torch
 import torch.nn as nn
 
@@ -47,8 +52,8 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 1024)]
 )",
-                                                "256", "65536"},
-                                               {"matmul", R"(
+     "torch.softmax(x[:MORE], dim=1)", "256", "65536"},
+    {"matmul", R"(
 import torch
 import torch.nn as nn
 
@@ -59,8 +64,8 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 384), torch.rand(384, 384)]
 )",
-                                                "384", "131072"},
-                                               {"reduction", R"(
+     "a[:MORE] @ b", "384", "131072"},
+    {"reduction", R"(
 import torch
 import torch.nn as nn
 
@@ -71,7 +76,7 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 1024)]
 )",
-                                                "1024", "131072"}};
+     "x[:MORE].sum(dim=1)", "1024", "131072"}};
 
 inline std::string text_of(const self_module& of, bool on_gpu) {
   std::string text = of.text;
@@ -99,6 +104,19 @@ inline std::string self_candidate(const self_module& of, int trial, bool on_gpu)
   text.replace(text.find(head), head.size(),
                fmt::format("class ModelNew(nn.Module):\n    trial = {}\n\n", trial));
   return text;
+}
+
+/// The same with `percent` more work, rounded down, and at least one row of it: as much again on so
+/// many of its rows, whose result nobody takes. 0: nothing more.
+inline std::string slower_candidate(const self_module& of, int trial, int percent, bool on_gpu) {
+  std::string text = self_candidate(of, trial, on_gpu);
+  if (percent == 0) return text;
+  const int rows = std::max(1, std::stoi(on_gpu ? of.rows_on_gpu : of.rows) * percent / 100);
+  std::string more = of.more;
+  const std::string_view place = "MORE";
+  more.replace(more.find(place), place.size(), std::to_string(rows));
+  const std::string body = "        return ";
+  return text.insert(text.find(body), "        " + more + "\n");
 }
 
 }  // namespace quern::tools

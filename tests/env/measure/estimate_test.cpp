@@ -3,6 +3,8 @@
 #include "env/measure/estimate.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <vector>
 
 #include "env/measure/stats.hpp"
@@ -107,9 +109,47 @@ TEST_CASE("seven consecutive buckets in order of time") {
 
 TEST_CASE("an interval that is wide only because of processes does not ask for more windows") {
   const auto pairs = measure({.jitter = 0.004}, 5);
-  CHECK(narrow_enough(pairs, {.process_deviation = 0.5}));
-  CHECK_FALSE(narrow_enough(measure({.jitter = 0.2}, 5)));
-  CHECK_FALSE(narrow_enough(std::span(pairs).first(13)));
+  CHECK(narrow_enough(one(pairs), {.process_deviation = 0.5}));
+  CHECK_FALSE(narrow_enough(one(measure({.jitter = 0.2}, 5))));
+  CHECK_FALSE(narrow_enough(one({pairs.begin(), pairs.begin() + 13})));
+  CHECK_FALSE(narrow_enough({}));
+}
+
+/// Root mean square of the error where measuring stops, asked after every pair.
+double error_at_stop(double jitter, const std::function<bool(const process_pairs&)>& stops) {
+  double sum = 0;
+  constexpr std::uint64_t seeds = 200;
+  for (std::uint64_t t = 0; t < seeds; ++t) {
+    const auto all = measure({.jitter = jitter, .pairs = 600}, t);
+    process_pairs pairs(all.begin(), all.begin() + 14);
+    while (pairs.size() < all.size() && !stops(pairs))
+      pairs.push_back(all[pairs.size()]);
+    const double error = estimate_ratio(one(pairs)).value().mid;
+    sum += error * error;
+  }
+  return std::sqrt(sum / static_cast<double>(seeds));
+}
+
+TEST_CASE("measuring stops when the middle is as certain as it is asked to be, not by chance") {
+  const estimate_limits limits{.narrow = 0.006};
+  const double bound = limits.narrow / 1.96;
+  const double found =
+      error_at_stop(0.02, [&](const auto& p) { return narrow_enough(one(p), limits); });
+  CHECK(found < bound);
+  // Not by measuring for ever either.
+  CHECK(found > bound / 2);
+  // Control: buckets alone are narrow by chance before that.
+  CHECK(error_at_stop(0.02, [&](const auto& p) {
+          return estimate_ratio(one(p), limits).value().window_half_width <= limits.narrow;
+        }) > 1.15 * bound);
+}
+
+TEST_CASE("a few pairs that were disturbed do not keep a measurement from its end") {
+  const estimate_limits limits{.narrow = 0.006};
+  int narrow = 0;
+  for (std::uint64_t t = 0; t < 50; ++t)
+    narrow += narrow_enough(one(measure({.jitter = 0.004, .hit_probability = 0.02}, t)), limits);
+  CHECK(narrow >= 45);
 }
 
 TEST_CASE("even enough is what the estimate does not call noisy") {

@@ -7,6 +7,8 @@
 //                                      each second goes; --kernelbench-beside N: KernelBench's own
 //                                      evaluator on N of them with inline CUDA, which are trusted
 //   bench_pytorch agreement FOLDER...  the same verdict by slim and by full builds
+//   bench_pytorch self [--count N]     references as candidates, and with 2, 5 and 20 % more work:
+//                                      what is claimed of them, and by how much that is off
 //
 // FOLDER has folders with NAME/reference.py and NAME/candidate.py, or KernelBench's files
 // level_<L>_problem_<P>_sample_<S>_kernel.py, whose tasks are those of --kernelbench TREE.
@@ -24,11 +26,9 @@ namespace quern::tools {
 namespace {
 
 const std::map<std::string, int (*)(const pytorch_bench_options&)> pytorch_bench_modes = {
-    {"honest", bench_honest_modules},
-    {"hostile", bench_hostile_modules},
-    {"mixed", bench_mixed_modules},
-    {"rate", bench_rate_of_modules},
-    {"agreement", bench_agreement_of_builds}};
+    {"honest", bench_honest_modules},         {"hostile", bench_hostile_modules},
+    {"mixed", bench_mixed_modules},           {"rate", bench_rate_of_modules},
+    {"agreement", bench_agreement_of_builds}, {"self", bench_modules_against_themselves}};
 
 /// "K/N" with K from 1 to N; empty: it is.
 std::string read_part(const std::string& text, pytorch_bench_options& o) {
@@ -45,7 +45,7 @@ int bench_pytorch(int argc, char** argv) {
   pytorch_bench_options o;
   std::string part = "1/1";
   bool core = false;
-  app.add_option("what", o.what, "honest, hostile, mixed, rate or agreement")
+  app.add_option("what", o.what, "honest, hostile, mixed, rate, agreement or self")
       ->required()
       ->check(CLI::IsMember(pytorch_bench_modes));
   app.add_option("folders", o.folders, "rate, agreement: folders of candidates");
@@ -59,9 +59,10 @@ int bench_pytorch(int argc, char** argv) {
   app.add_option("--seeds", o.seeds, "hostile: trials of each candidate")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--count", o.count, "mixed: evaluations, of all parts together")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+  app.add_option("--count", o.count,
+                 "of all parts together. mixed: evaluations (default: 500); self: of references as "
+                 "they are (default: 200)")
+      ->check(CLI::Range(1, 1000000));
   app.add_flag("--honest", o.honest, "rate, agreement: those of tests/honest/pytorch, too");
   auto* tree =
       app.add_option("--kernelbench", o.kernelbench, "rate, agreement: a clone of its tree")
@@ -87,7 +88,8 @@ int bench_pytorch(int argc, char** argv) {
       "and where it was timed speedup and ref_us");
   app.add_option(
          "--windows", o.windows,
-         "honest, rate: file that gets a line of JSON for each timed window: side, whether of "
+         "honest, rate, self: file that gets a line of JSON for each timed window: side, whether "
+         "of "
          "calls or of deliveries, when it began, and nanoseconds of each and of looks at its core "
          "(env/judge/core_pace.hpp); behind those of an "
          "evaluation one with its place in the list, task and verdict")
@@ -105,6 +107,11 @@ int bench_pytorch(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--budget-s", o.budget_s, "seconds of measuring one candidate")
       ->check(CLI::Range(0.05, 60.0))
+      ->capture_default_str();
+  app.add_option("--precision", o.precision,
+                 "measuring ends before its budget once the 95 % interval of ln(speed-up) is this "
+                 "narrow, half-width")
+      ->check(CLI::Range(0.001, 0.06))
       ->capture_default_str();
   app.add_option("--evaluators", o.evaluators, "rate: side by side on the device")
       ->check(CLI::Range(1, 8))
@@ -126,12 +133,16 @@ int bench_pytorch(int argc, char** argv) {
     wrong = "--beside-only is for --kernelbench-beside N: say how many";
   if (wrong.empty() && !o.windows.empty() && o.evaluators > 1)
     wrong = "--windows is for one evaluator: windows of several would be mixed";
-  if (wrong.empty() && !o.windows.empty() && o.what != "honest" && o.what != "rate")
-    wrong = "--windows is for honest and rate, not for " + o.what;
+  const bool has_windows = o.what == "honest" || o.what == "rate" || o.what == "self";
+  if (wrong.empty() && !o.windows.empty() && !has_windows)
+    wrong = "--windows is for honest, rate and self, not for " + o.what;
+  if (wrong.empty() && o.what == "self" && core)
+    wrong = "self is for a GPU: say --gpu N, or measure on a core by bench_modules";
   if (!wrong.empty()) {
     std::fprintf(stderr, "bench_pytorch: %s\n", wrong.c_str());
     return 2;
   }
+  if (o.count == 0) o.count = o.what == "self" ? 200 : 500;
   // As a host of a run asks again, and nothing else does.
   if (o.what == "mixed") o.tries = 3;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);

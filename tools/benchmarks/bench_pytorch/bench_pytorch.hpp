@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "env/judge/evaluator_options.hpp"
 #include "env/judge/judge.hpp"
 
 namespace quern::tools {
@@ -21,11 +22,12 @@ struct pytorch_bench_options {
   int part = 1, parts = 1;
   std::uint64_t seed = 1;
   double budget_s = 0.15;
+  double precision = env::evaluator_options{}.precision;
   int evaluators = 1;    ///< rate: side by side on the device
   int compilers = 0;     ///< threads that build ahead, of all evaluators together; 0: by the cores
   int tries = 1;         ///< of a candidate whose verdict says nothing about it
   int seeds = 3;         ///< hostile: trials of each candidate
-  int count = 500;       ///< mixed: evaluations
+  int count = 0;         ///< mixed, self: evaluations
   double limit_s = 535;  ///< of a process: it ends with what it has by then
   std::vector<std::string> folders;  ///< rate, agreement: of candidates
   bool honest = false;               ///< ... and those of tests/honest/pytorch
@@ -35,7 +37,7 @@ struct pytorch_bench_options {
   int at_once = 1;                   ///< rate: of these, side by side
   bool beside_only = false;          ///< rate: nothing but these
   std::string verdicts;              ///< rate: file that gets a line of JSON for each verdict
-  std::string windows;   ///< honest, rate: file that gets a line of JSON for each window
+  std::string windows;   ///< honest, rate, self: file that gets a line of JSON for each window
   double window_us = 0;  ///< what a window of the reference lasts; 0: as in a run
 };
 
@@ -96,5 +98,6 @@ int bench_hostile_modules(const pytorch_bench_options& o);
 int bench_mixed_modules(const pytorch_bench_options& o);
 int bench_rate_of_modules(const pytorch_bench_options& o);
 int bench_agreement_of_builds(const pytorch_bench_options& o);
+int bench_modules_against_themselves(const pytorch_bench_options& o);
 
 }  // namespace quern::tools

@@ -61,6 +61,7 @@ base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
     const pytorch_bench_options& o) {
   env::pytorch_evaluator_options opening;
   opening.time_budget_s = o.budget_s;
+  opening.precision = o.precision;
   opening.sandbox_required = o.sandbox == "required";
   opening.confirm_at_once = true;
   if (!o.gpu) {

@@ -66,7 +66,8 @@ class module_sides final : public timed_sides, private single_windows {
   finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
   [[nodiscard]] std::size_t counted_calls() const override { return slots_; }
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
-    return narrow_enough(times_.net(lists.front(), charges()), r_.limits);
+    const process_pairs net = times_.net(lists.front(), charges());
+    return narrow_enough({&net, 1}, r_.limits);
   }
   [[nodiscard]] bool even(std::span<const process_pairs> lists, double budgets) const override {
     const process_pairs net = times_.net(lists.front(), charges());
