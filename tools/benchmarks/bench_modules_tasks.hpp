@@ -11,7 +11,8 @@
 namespace quern::tools {
 
 /// `rows` stands where a task has its first size: a GPU wants more of them. `more`: what forward()
-/// does, on its first MORE rows alone.
+/// does, on its first MORE rows alone; empty where that takes another share of its time, as of
+/// products of few rows, which leave most of a GPU idle.
 struct self_module {
   const char* name;
   const char* text;
@@ -20,8 +21,7 @@ struct self_module {
   const char* rows_on_gpu;
 };
 
-inline constexpr self_module self_modules[] = {
-    {"mlp", R"(
+inline constexpr self_module self_modules[] = {{"mlp", R"(
 import torch
 import torch.nn as nn
 
@@ -40,8 +40,8 @@ def get_inputs():
 def get_init_inputs():
     return [256, 512]
 )",
-     "self.second(torch.relu(self.first(x[:MORE])))", "64", "65536"},
-    {"softmax", R"(
+                                                "", "64", "65536"},
+                                               {"softmax", R"(
 import torch
 import torch.nn as nn
 
@@ -52,8 +52,8 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 1024)]
 )",
-     "torch.softmax(x[:MORE], dim=1)", "256", "65536"},
-    {"matmul", R"(
+                                                "torch.softmax(x[:MORE], dim=1)", "256", "196608"},
+                                               {"matmul", R"(
 import torch
 import torch.nn as nn
 
@@ -64,8 +64,8 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 384), torch.rand(384, 384)]
 )",
-     "a[:MORE] @ b", "384", "131072"},
-    {"reduction", R"(
+                                                "", "384", "131072"},
+                                               {"reduction", R"(
 import torch
 import torch.nn as nn
 
@@ -76,7 +76,7 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 1024)]
 )",
-     "x[:MORE].sum(dim=1)", "1024", "131072"}};
+                                                "x[:MORE].sum(dim=1)", "1024", "131072"}};
 
 inline std::string text_of(const self_module& of, bool on_gpu) {
   std::string text = of.text;
@@ -107,7 +107,7 @@ inline std::string self_candidate(const self_module& of, int trial, bool on_gpu)
 }
 
 /// The same with `percent` more work, rounded down, and at least one row of it: as much again on so
-/// many of its rows, whose result nobody takes. 0: nothing more.
+/// many of its rows, whose result nobody takes. 0: nothing more; else `of` has `more`.
 inline std::string slower_candidate(const self_module& of, int trial, int percent, bool on_gpu) {
   std::string text = self_candidate(of, trial, on_gpu);
   if (percent == 0) return text;

@@ -57,6 +57,7 @@ std::vector<self_case> self_cases(const pytorch_bench_options& o) {
   std::vector<self_case> cases;
   for (std::size_t m = 0; m < std::size(self_modules); ++m)
     for (const int percent : percents_more) {
+      if (percent > 0 && std::string_view(self_modules[m].more).empty()) continue;
       const std::string kind = percent == 0 ? "itself" : fmt::format("plus_{}", percent);
       cases.push_back({fmt::format("{}.{}", self_modules[m].name, kind), m, percent});
     }
@@ -140,57 +141,73 @@ int print_self_figures(const pooled_self& p) {
   return table.print();
 }
 
-base::expected<bool> judge_against_themselves(const pytorch_bench_options& o) {
-  const bench_part part(o);
-  const auto cases = self_cases(o);
-  if (cases.empty())
+struct self_work {
+  std::vector<self_case> cases;
+  std::vector<env::evaluation_request> requests;
+  std::vector<std::size_t> case_of;  ///< by place of the requests
+};
+
+/// One task behind the other: to change to another one takes as long as to judge.
+base::expected<self_work> self_work_of(const pytorch_bench_options& o) {
+  self_work work{self_cases(o), {}, {}};
+  if (work.cases.empty())
     return base::fail(base::errc::invalid_argument,
-                      "--only {}: no case has that in its name; they are mlp.itself, mlp.plus_2, "
-                      "plus_5 and plus_20, and the same of softmax, matmul and reduction",
+                      "--only {}: no case has that in its name; they are mlp.itself, "
+                      "softmax.itself, softmax.plus_2, plus_5 and plus_20, matmul.itself, and "
+                      "reduction's, which are softmax's",
                       o.only);
   std::map<std::size_t, std::shared_ptr<const env::task>> tasks;
-  std::vector<env::evaluation_request> requests;
-  std::vector<std::size_t> case_of;
-  // One task behind the other: to change to another one takes as long as to judge.
-  for (std::size_t c = 0; c < cases.size(); ++c) {
-    const self_module& module = self_modules[cases[c].module];
-    auto& task = tasks[cases[c].module];
+  for (std::size_t c = 0; c < work.cases.size(); ++c) {
+    const self_case& one = work.cases[c];
+    const self_module& module = self_modules[one.module];
+    auto& task = tasks[one.module];
     if (!task) {
       QUERN_TRY(auto parsed, env::parse_task(self_task(module, true)));
       task = std::make_shared<const env::task>(std::move(parsed));
     }
-    for (int trial = 0; trial < cases[c].trials; ++trial) {
+    for (int trial = 0; trial < one.trials; ++trial) {
       env::evaluation_request request;
       request.subject = task;
-      request.source = slower_candidate(module, trial, cases[c].percent, true);
+      request.source = slower_candidate(module, trial, one.percent, true);
       request.seed = o.seed + static_cast<std::uint64_t>(trial);
-      requests.push_back(std::move(request));
-      case_of.push_back(c);
+      work.requests.push_back(std::move(request));
+      work.case_of.push_back(c);
     }
   }
-  QUERN_TRY(const auto judge, open_module_judge(o));
-  std::vector<self_seen> seen(cases.size());
-  int judged = 0;
-  const bool whole = judge_in_turn({judge.get()}, requests, part.places(requests.size()), o, part,
-                                   [&](std::size_t place, const env::verdict& v, double) {
-                                     const self_case& one = cases[case_of[place]];
-                                     if (!take_self(one, v, seen[case_of[place]]))
-                                       fmt::print("** {:<18} {}  {}\n", one.name, kind_text(v),
-                                                  base::one_line(v.detail).substr(0, 400));
-                                   });
+  return work;
+}
+
+pooled_self pool(const std::vector<self_case>& cases, const std::vector<self_seen>& seen) {
   pooled_self pooled;
   for (std::size_t c = 0; c < cases.size(); ++c) {
-    if (seen[c].trials == 0) continue;
-    print_case(cases[c], seen[c]);
-    const auto which = static_cast<std::size_t>(
-        std::find(percents_more.begin(), percents_more.end(), cases[c].percent) -
-        percents_more.begin());
+    const auto which = std::ranges::find(percents_more, cases[c].percent) - percents_more.begin();
     const bool above = env::median_of(seen[c].calls_us) > long_call_us;
-    (above ? pooled.above : pooled.below)[which].add(seen[c]);
+    (above ? pooled.above : pooled.below)[static_cast<std::size_t>(which)].add(seen[c]);
+  }
+  return pooled;
+}
+
+base::expected<bool> judge_against_themselves(const pytorch_bench_options& o) {
+  const bench_part part(o);
+  QUERN_TRY(const auto work, self_work_of(o));
+  QUERN_TRY(const auto judge, open_module_judge(o));
+  std::vector<self_seen> seen(work.cases.size());
+  const auto take = [&](std::size_t place, const env::verdict& v, double) {
+    const std::size_t c = work.case_of[place];
+    if (!take_self(work.cases[c], v, seen[c]))
+      fmt::print("** {:<18} {}  {}\n", work.cases[c].name, kind_text(v),
+                 base::one_line(v.detail).substr(0, 400));
+  };
+  const bool whole =
+      judge_in_turn({judge.get()}, work.requests, part.places(work.requests.size()), o, part, take);
+  int judged = 0;
+  for (std::size_t c = 0; c < work.cases.size(); ++c) {
+    judged += seen[c].trials;
+    if (seen[c].trials > 0) print_case(work.cases[c], seen[c]);
   }
   fmt::print("self {} judged in {:.0f} s, part {} of {}, budget {:.2f} s, precision {:.2f} %\n",
              judged, part.seconds(), o.part, o.parts, o.budget_s, 100 * o.precision);
-  return print_self_figures(pooled) == 0 && whole;
+  return print_self_figures(pool(work.cases, seen)) == 0 && whole;
 }
 
 }  // namespace
