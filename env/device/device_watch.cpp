@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <utility>
 
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 
 namespace quern::env {
 namespace {
@@ -15,18 +18,42 @@ namespace {
 /// What looks at clocks may cost a measurement, which lasts 100 ms or more.
 constexpr base::nanoseconds_t most_looking_ns = 5'000'000;
 
-/// 0: there is no such process, or it is not told.
-std::uint32_t parent_of(std::uint32_t pid) {
-  const auto text = base::read_file(fmt::format("/proc/{}/stat", pid), 1U << 12U);
-  if (!text) return 0;
-  // "PID (NAME) S PARENT ...", and a name may have parentheses.
-  const std::size_t name_end = text->rfind(')');
-  constexpr std::size_t to_parent = 4;
-  if (name_end == std::string::npos || name_end + to_parent >= text->size()) return 0;
+struct process_entry {
   std::uint32_t parent = 0;
+  std::string name;
+};
+
+/// Empty: there is no such process, or it is not told.
+std::optional<process_entry> entry_of(std::uint32_t pid) {
+  const auto text = base::read_file(fmt::format("/proc/{}/stat", pid), 1U << 12U);
+  if (!text) return std::nullopt;
+  // "PID (NAME) S PARENT ...", and a name may have parentheses.
+  const std::size_t name_begin = text->find('('), name_end = text->rfind(')');
+  constexpr std::size_t to_parent = 4;
+  if (name_begin == std::string::npos || name_end == std::string::npos ||
+      name_end + to_parent >= text->size())
+    return std::nullopt;
+  process_entry entry;
+  entry.name = text->substr(name_begin + 1, name_end - name_begin - 1);
   const char* const at = text->data() + name_end + to_parent;
-  const auto read = std::from_chars(at, text->data() + text->size(), parent);
-  return read.ec == std::errc() ? parent : 0;
+  if (std::from_chars(at, text->data() + text->size(), entry.parent).ec != std::errc())
+    return std::nullopt;
+  return entry;
+}
+
+/// "752 (python3) < 700 (quern) < 1 (init)", from the process to its parents.
+std::string with_parents(std::uint32_t pid) {
+  constexpr int most_named = 6;
+  if (!entry_of(pid)) return fmt::format("{} (of another namespace)", pid);
+  std::string text;
+  for (int i = 0; i < most_named && pid > 0; ++i) {
+    const auto entry = entry_of(pid);
+    if (!entry) break;
+    fmt::format_to(std::back_inserter(text), "{}{} ({})", text.empty() ? "" : " < ", pid,
+                   entry->name);
+    pid = entry->parent;
+  }
+  return text;
 }
 
 }  // namespace
@@ -36,7 +63,9 @@ bool is_own_process(std::uint32_t pid) {
   const auto own = static_cast<std::uint32_t>(::getpid());
   for (int i = 0; i < most_generations && pid > 1; ++i) {
     if (pid == own) return true;
-    pid = parent_of(pid);
+    const auto entry = entry_of(pid);
+    if (!entry) return false;
+    pid = entry->parent;
   }
   return pid == own;
 }
@@ -55,7 +84,25 @@ std::optional<device_health_sample> device_watch::sample(bool& knows_own, device
                                                          base::nanoseconds_t now) {
   knows_own = false;
   if (!health_) return std::nullopt;
-  auto seen = health_->sample(is_own_process);
+  std::vector<std::uint32_t> others;
+  std::set<std::uint32_t> unknown, unknown_before;
+  bool own_is_there = false;
+  const auto is_own = [&](std::uint32_t pid) {
+    if (is_own_process(pid)) return own_is_there = true;
+    if (!entry_of(pid)) {
+      unknown.insert(pid);
+      if (!unknown_before.contains(pid)) return true;
+    }
+    others.push_back(pid);
+    return false;
+  };
+  auto seen = health_->sample(is_own);
+  if (seen && !unknown.empty()) {
+    // Of another namespace, or it has ended since: who ended is not listed once more.
+    others.clear();
+    unknown_before = std::exchange(unknown, {});
+    seen = health_->sample(is_own);
+  }
   if (!seen) {
     if (seen.error().code == base::errc::io && device != nullptr)
       device->enter(quarantine_cause::hardware, seen.error().message, now);
@@ -63,8 +110,18 @@ std::optional<device_health_sample> device_watch::sample(bool& knows_own, device
   }
   // This process has a context there: where it is not in the list, ids are those of another
   // namespace, and nobody can be told from anybody.
-  knows_own = seen->processes && seen->other_processes < seen->processes;
+  knows_own = seen->processes && own_is_there;
+  if (knows_own) name_others(others);
   return *seen;
+}
+
+void device_watch::name_others(const std::vector<std::uint32_t>& pids) {
+  for (const std::uint32_t pid : pids)
+    if (named_.size() < most_named && named_.insert(pid).second)
+      base::log_warn("evaluator",
+                     "another program computes on GPU {}, so times vary: {}. Let it have a GPU of "
+                     "its own, or end it",
+                     bus_id_, with_parents(pid));
 }
 
 std::optional<std::uint64_t> device_watch::unaccounted_bytes() {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "env/device/condition_watch.hpp"
 #include "env/device/device_health.hpp"
@@ -47,6 +49,11 @@ class device_watch {
   std::optional<device_health_sample> sample(bool& knows_own, device_quarantine* device,
                                              base::nanoseconds_t now);
 
+  /// Warns once of each process of others, with the processes that it descends from.
+  void name_others(const std::vector<std::uint32_t>& pids);
+
+  static constexpr std::size_t most_named = 64;
+  std::set<std::uint32_t> named_;
   std::string bus_id_, problem_;
   std::optional<device_health> health_;
   base::nanoseconds_t looking_ns_ = 0;  ///< at clocks, in this measurement

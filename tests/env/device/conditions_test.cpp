@@ -150,6 +150,18 @@ TEST_CASE("memory that nobody has is told where everybody can be told") {
   CHECK_FALSE(watch.unaccounted_bytes().has_value());
 }
 
+TEST_CASE("who ended after it was listed is nobody's company, and who is listed again is") {
+  auto& state = fresh_device();
+  state.process_count = 2;
+  state.processes[1] = {4'000'000, 1ULL << 30};
+  state.ends_once_listed = 4'000'000;
+  device_watch watch(watched_bus, FAKE_NVML);
+  CHECK_FALSE(watch.sample()->host_shared);
+  state.process_count = 2;
+  state.ends_once_listed = 0;
+  CHECK(watch.sample()->host_shared);
+}
+
 TEST_CASE("children are ours") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);

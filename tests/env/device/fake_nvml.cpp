@@ -48,6 +48,7 @@ int list_processes(void* device, unsigned int* count, process_info* into) {
   if (*count > room) return 7;
   for (unsigned int i = 0; i < *count; ++i)
     into[i] = {state.processes[i].pid, state.processes[i].bytes, ~0U, ~0U};
+  if (*count > 0 && into[*count - 1].pid == state.ends_once_listed) --state.process_count;
   return 0;
 }
 
