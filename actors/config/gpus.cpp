@@ -35,7 +35,7 @@ constexpr base::nanoseconds_t probe_patience = 60_s;
 [[noreturn]] void tell_sizes(int to) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string text;
-  if (const auto host = env::probe_gpus())
+  if (const auto host = env::list_gpus())
     for (const env::gpu_facts& gpu : host->gpus)
       text += fmt::format(" {}", gpu.memory_bytes);
   (void)base::write_all(to, text);

@@ -15,8 +15,7 @@ namespace quern::actors {
 std::int64_t gpus_shown();
 
 /// Bytes of memory of this machine's GPUs, by number; none where they cannot be asked. Asked once,
-/// by a child process: CUDA would keep a context on each of them for as long as this one lives, and
-/// control lives as long as the run.
+/// by a child process: a driver may hang, and children of whoever has asked CUDA cannot use it.
 const std::vector<std::int64_t>& gpu_memory();
 
 /// NCCL's in-fabric reductions need a service that shared hosts may lack.

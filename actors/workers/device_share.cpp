@@ -21,7 +21,7 @@ base::expected<device_share> device_share::make(const run_config& config,
   device_share made;
   QUERN_TRY(const auto measuring, measuring_gpus(config, on_host));
   if (std::find(measuring.begin(), measuring.end(), gpu) == measuring.end()) return made;
-  QUERN_TRY(const auto host, env::probe_gpus());
+  QUERN_TRY(const auto host, env::list_gpus());
   if (static_cast<std::size_t>(visible) >= host.gpus.size())
     return base::fail(base::errc::not_found, "GPU {} is not there: this process sees {}", visible,
                       host.gpus.size());

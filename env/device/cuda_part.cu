@@ -70,18 +70,26 @@ void tell(char* to, size_t room, const char* what, cudaError_t error) {
   std::snprintf(to, room, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-void look_at(int device, quern_gpu& out) {
+/// Needs no context. Whether all could be told.
+bool name_device(int device, quern_gpu& out) {
   out = {};
   cudaDeviceProp facts{};
-  if (const auto e = cudaGetDeviceProperties(&facts, device); e != cudaSuccess)
-    return tell(out.problem, sizeof out.problem, "reading its properties", e);
+  if (const auto e = cudaGetDeviceProperties(&facts, device); e != cudaSuccess) {
+    tell(out.problem, sizeof out.problem, "reading its properties", e);
+    return false;
+  }
   std::snprintf(out.name, sizeof out.name, "%s", facts.name);
   out.major = facts.major;
   out.minor = facts.minor;
   out.multiprocessors = facts.multiProcessorCount;
   out.memory_bytes = facts.totalGlobalMem;
-  if (const auto e = cudaDeviceGetPCIBusId(out.bus_id, sizeof out.bus_id, device); e != cudaSuccess)
-    return tell(out.problem, sizeof out.problem, "reading its PCI address", e);
+  const auto e = cudaDeviceGetPCIBusId(out.bus_id, sizeof out.bus_id, device);
+  if (e != cudaSuccess) tell(out.problem, sizeof out.problem, "reading its PCI address", e);
+  return e == cudaSuccess;
+}
+
+void look_at(int device, quern_gpu& out) {
+  if (!name_device(device, out)) return;
   if (const auto e = cudaSetDevice(device); e != cudaSuccess)
     return tell(out.problem, sizeof out.problem, "taking it", e);
   size_t free_bytes = 0, all_bytes = 0;
@@ -99,17 +107,29 @@ void look_at(int device, quern_gpu& out) {
   out.computes = 1;
 }
 
+/// How many devices there are; -1 with a problem.
+int32_t count_devices(char* problem, int32_t room) {
+  int count = 0;
+  const auto e = cudaGetDeviceCount(&count);
+  if (e != cudaSuccess) tell(problem, static_cast<size_t>(room), "counting devices", e);
+  return e == cudaSuccess ? count : -1;
+}
+
 }  // namespace
 
 extern "C" int32_t quern_cuda_probe(quern_gpu* devices, int32_t capacity, char* problem,
                                     int32_t room) {
-  int count = 0;
-  if (const auto e = cudaGetDeviceCount(&count); e != cudaSuccess) {
-    tell(problem, static_cast<size_t>(room), "counting devices", e);
-    return -1;
-  }
-  for (int device = 0; device < count && device < capacity; ++device)
+  const int32_t count = count_devices(problem, room);
+  for (int32_t device = 0; device < count && device < capacity; ++device)
     look_at(device, devices[device]);
+  return count;
+}
+
+extern "C" int32_t quern_cuda_list(quern_gpu* devices, int32_t capacity, char* problem,
+                                   int32_t room) {
+  const int32_t count = count_devices(problem, room);
+  for (int32_t device = 0; device < count && device < capacity; ++device)
+    (void)name_device(device, devices[device]);
   return count;
 }
 

@@ -72,7 +72,7 @@ base::expected<std::string> gpu_device_class_of(int number) {
       std::adjacent_find(names.begin(), names.end(), std::not_equal_to<>()) == names.end();
   const auto at = static_cast<std::size_t>(number);
   if (names.empty() || !alike || at >= names.size()) {
-    QUERN_TRY(const auto host, probe_gpus());
+    QUERN_TRY(const auto host, list_gpus());
     names.clear();
     for (const auto& gpu : host.gpus)
       names.push_back(gpu.name);

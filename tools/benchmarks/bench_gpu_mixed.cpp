@@ -236,7 +236,7 @@ host_leftovers leftovers_once_settled(const host_snapshot& before, const std::st
 }
 
 int mixed_run::run() {
-  const auto host = env::probe_gpus();
+  const auto host = env::list_gpus();
   const auto gpu = static_cast<std::size_t>(o_.gpus.front());
   if (host && gpu < host->gpus.size()) bus_id_ = host->gpus[gpu].bus_id;
   // What the first evaluation of this process leaves (contexts, locks, the compilers' cache) is

@@ -80,7 +80,8 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   // A lane that can judge on either does so on a GPU where some are named; one of cores refuses.
   options.on_gpu = !a.gpus.empty();
   if (lane.device == env::device_kind::gpu || options.on_gpu) {
-    const auto host = env::probe_gpus();
+    // A probe leaves contexts on GPUs that others may measure on; who names GPUs opens just those.
+    const auto host = a.gpus.empty() ? env::probe_gpus() : env::list_gpus();
     if (!host)
       return base::fail(host.error().code, "{}; quern doctor tells more", host.error().message);
     QUERN_TRY(chosen_gpus chosen, choose_gpus(*host, a.gpus));

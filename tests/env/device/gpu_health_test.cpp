@@ -1,5 +1,10 @@
 // The health of the machine's GPUs, as their driver tells it.
+#include <cstdint>
 #include <cstdio>
+#include <optional>
+#include <string>
+
+#include <unistd.h>
 
 #include "base/clock.hpp"
 #include "env/device/device_health.hpp"
@@ -8,6 +13,44 @@
 #include "support/gpu.hpp"
 
 using namespace quern;
+
+namespace {
+
+/// Whether this process has a context there. Empty: not told.
+std::optional<bool> computes_on(const std::string& bus_id) {
+  const auto device = env::device_health::open(bus_id);
+  if (!device) return std::nullopt;
+  bool own = false;
+  const auto sample = device->sample([&](std::uint32_t pid) {
+    own |= pid == static_cast<std::uint32_t>(::getpid());
+    return true;
+  });
+  if (!sample || !sample->processes) return std::nullopt;
+  return own;
+}
+
+}  // namespace
+
+// The first of its program: a context that a test made stays.
+TEST_CASE("GPUs are listed without a context on any of them") {
+  const auto listed = env::list_gpus();
+  if (!test::go_on_with_gpu(listed.has_value(), listed ? "" : listed.error().message)) return;
+  for (const env::gpu_facts& gpu : listed->gpus) {
+    CHECK(gpu.problem == "");
+    CHECK(computes_on(gpu.bus_id) == false);
+  }
+  // Control: a probe makes them, and is told of the same devices.
+  const auto probed = env::probe_gpus();
+  REQUIRE(probed);
+  REQUIRE(probed->gpus.size() == listed->gpus.size());
+  for (std::size_t i = 0; i < listed->gpus.size(); ++i) {
+    const env::gpu_facts& gpu = listed->gpus[i];
+    CHECK(gpu.name == probed->gpus[i].name);
+    CHECK(gpu.bus_id == probed->gpus[i].bus_id);
+    CHECK(gpu.memory_bytes == probed->gpus[i].memory_bytes);
+    CHECK(computes_on(gpu.bus_id) == true);
+  }
+}
 
 TEST_CASE("every GPU tells how it is") {
   const auto host = env::probe_gpus();

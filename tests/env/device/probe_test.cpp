@@ -21,8 +21,9 @@ TEST_CASE("every GPU that the driver has computes") {
 
 TEST_CASE("without a driver the probe says so") {
   if (env::has_nvidia_driver()) return test::skip("an NVIDIA driver is loaded here");
-  const auto host = env::probe_gpus();
-  REQUIRE_FALSE(host);
-  CHECK(host.error().code == base::errc::unavailable);
-  CHECK(test::contains(host.error().message, "/dev/nvidiactl"));
+  for (const auto& host : {env::probe_gpus(), env::list_gpus()}) {
+    REQUIRE_FALSE(host);
+    CHECK(host.error().code == base::errc::unavailable);
+    CHECK(test::contains(host.error().message, "/dev/nvidiactl"));
+  }
 }

@@ -225,7 +225,7 @@ bool mixed_modules::print_all(const host_leftovers& left, const host_snapshot& a
 base::expected<bool> mixed_modules::run() {
   QUERN_CHECK(draw());
   if (o_.gpu) {
-    const auto host = env::probe_gpus();
+    const auto host = env::list_gpus();
     if (host && static_cast<std::size_t>(*o_.gpu) < host->gpus.size())
       bus_id_ = host->gpus[static_cast<std::size_t>(*o_.gpu)].bus_id;
   }
