@@ -28,8 +28,8 @@ namespace {
 
 using base::operator""_s;
 
-/// Longer than a probe of eight GPUs takes; a driver that hangs is for the run to find.
-constexpr base::nanoseconds_t probe_patience = 60_s;
+/// Longer than eight GPUs take to be listed; a driver that hangs is for the run to find.
+constexpr base::nanoseconds_t listing_patience = 60_s;
 
 /// Sizes, each behind a space: what the child writes.
 [[noreturn]] void tell_sizes(int to) {
@@ -45,7 +45,7 @@ constexpr base::nanoseconds_t probe_patience = 60_s;
 /// What comes before the end of the pipe; none where that does not come in time.
 std::optional<std::string> read_told(int from) {
   const base::steady_clock clock;
-  const base::nanoseconds_t deadline = clock.now_ns() + probe_patience;
+  const base::nanoseconds_t deadline = clock.now_ns() + listing_patience;
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {

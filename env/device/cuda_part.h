@@ -22,8 +22,8 @@ struct quern_gpu {
 /// most `room` bytes. Any thread; makes a context on every device and leaves it.
 int32_t quern_cuda_probe(struct quern_gpu* devices, int32_t capacity, char* problem, int32_t room);
 
-/// The same without a context on any device: `free_bytes` and `computes` stay 0, and a `problem` is
-/// one of telling what it is.
+/// The same without a context on any device: `free_bytes` and `computes` stay 0, and a `problem`
+/// says why the driver cannot describe it.
 int32_t quern_cuda_list(struct quern_gpu* devices, int32_t capacity, char* problem, int32_t room);
 
 /// The build of this part (env/device/part_build.hpp).

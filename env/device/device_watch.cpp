@@ -11,12 +11,15 @@
 
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace quern::env {
 namespace {
 
 /// What looks at clocks may cost a measurement, which lasts 100 ms or more.
 constexpr base::nanoseconds_t most_looking_ns = 5'000'000;
+/// Parents of a process that are looked at.
+constexpr std::size_t most_generations = 64;
 
 struct process_entry {
   std::uint32_t parent = 0;
@@ -41,33 +44,56 @@ std::optional<process_entry> entry_of(std::uint32_t pid) {
   return entry;
 }
 
-/// "752 (python3) < 700 (quern) < 1 (init)", from the process to its parents.
-std::string with_parents(std::uint32_t pid) {
-  constexpr int most_named = 6;
-  if (!entry_of(pid)) return fmt::format("{} (of another namespace)", pid);
-  std::string text;
-  for (int i = 0; i < most_named && pid > 0; ++i) {
-    const auto entry = entry_of(pid);
+/// The processes that one descends from, itself first. Empty: there is no such process, or it is
+/// not told.
+std::vector<std::pair<std::uint32_t, process_entry>> lineage(std::uint32_t pid) {
+  std::vector<std::pair<std::uint32_t, process_entry>> found;
+  while (pid > 0 && found.size() < most_generations) {
+    auto entry = entry_of(pid);
     if (!entry) break;
-    fmt::format_to(std::back_inserter(text), "{}{} ({})", text.empty() ? "" : " < ", pid,
-                   entry->name);
-    pid = entry->parent;
+    const std::uint32_t parent = entry->parent;
+    found.emplace_back(pid, std::move(*entry));
+    pid = parent;
   }
-  return text;
+  return found;
+}
+
+/// Those of Quern among them that are not this process: who started its run.
+std::set<std::uint32_t> starters_of_this() {
+  std::set<std::uint32_t> starters;
+  for (const auto& [pid, entry] : lineage(static_cast<std::uint32_t>(::getpid())))
+    if (entry.name.starts_with("quern") && pid != static_cast<std::uint32_t>(::getpid()))
+      starters.insert(pid);
+  return starters;
 }
 
 }  // namespace
 
 bool is_own_process(std::uint32_t pid) {
-  constexpr int most_generations = 64;
   const auto own = static_cast<std::uint32_t>(::getpid());
-  for (int i = 0; i < most_generations && pid > 1; ++i) {
+  // No further than to this one: a look reads this for each process of the device.
+  for (std::size_t i = 0; i < most_generations && pid > 0; ++i) {
     if (pid == own) return true;
     const auto entry = entry_of(pid);
     if (!entry) return false;
     pid = entry->parent;
   }
-  return pid == own;
+  return false;
+}
+
+std::string other_program(std::uint32_t pid) {
+  constexpr std::size_t most_named = 6;
+  const auto chain = lineage(pid);
+  const auto starters = starters_of_this();
+  std::string text;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    // A learner or generator of this evaluator's run takes turns with it.
+    if (starters.contains(chain[i].first)) return {};
+    if (i < most_named)
+      fmt::format_to(std::back_inserter(text), "{}{} ({})", i == 0 ? "" : " < ", chain[i].first,
+                     base::one_line(chain[i].second.name));
+  }
+  return text.empty() ? fmt::format("{} (not shown in /proc)", pid) : text;
 }
 
 device_watch::device_watch(const std::string& bus_id, const std::string& library)
@@ -88,7 +114,10 @@ std::optional<device_health_sample> device_watch::sample(bool& knows_own, device
   std::set<std::uint32_t> unknown, unknown_before;
   bool own_is_there = false;
   const auto is_own = [&](std::uint32_t pid) {
-    if (is_own_process(pid)) return own_is_there = true;
+    if (is_own_process(pid)) {
+      own_is_there = true;
+      return true;
+    }
     if (!entry_of(pid)) {
       unknown.insert(pid);
       if (!unknown_before.contains(pid)) return true;
@@ -97,8 +126,9 @@ std::optional<device_health_sample> device_watch::sample(bool& knows_own, device
     return false;
   };
   auto seen = health_->sample(is_own);
-  if (seen && !unknown.empty()) {
-    // Of another namespace, or it has ended since: who ended is not listed once more.
+  if (seen && own_is_there && !unknown.empty()) {
+    // They ended after they were listed, or /proc does not show them. The former are not listed
+    // again.
     others.clear();
     unknown_before = std::exchange(unknown, {});
     seen = health_->sample(is_own);
@@ -116,12 +146,18 @@ std::optional<device_health_sample> device_watch::sample(bool& knows_own, device
 }
 
 void device_watch::name_others(const std::vector<std::uint32_t>& pids) {
-  for (const std::uint32_t pid : pids)
-    if (named_.size() < most_named && named_.insert(pid).second)
-      base::log_warn("evaluator",
-                     "another program computes on GPU {}, so times vary: {}. Let it have a GPU of "
-                     "its own, or end it",
-                     bus_id_, with_parents(pid));
+  for (const std::uint32_t pid : pids) {
+    if (other_programs_.size() == most_named || !looked_at_.insert(pid).second) continue;
+    std::string text = other_program(pid);
+    if (text.empty()) continue;
+    base::log_warn("evaluator",
+                   "another program has a context on GPU {}, and times vary while it computes "
+                   "there: {}. Give it another GPU",
+                   bus_id_, text);
+    other_programs_.push_back(std::move(text));
+    if (other_programs_.size() == most_named)
+      base::log_warn("evaluator", "further programs on GPU {} are not named", bus_id_);
+  }
 }
 
 std::optional<std::uint64_t> device_watch::unaccounted_bytes() {

@@ -18,6 +18,11 @@ namespace quern::env {
 /// parents of that process alone: all that descend from this one may be hundreds of threads.
 bool is_own_process(std::uint32_t pid);
 
+/// "752 (python3) < 700 (bench_pytorch) < 1 (init)": a process with those that it descends from,
+/// six at most. Empty: it is of this process's own run, which a program of Quern above this one
+/// started.
+std::string other_program(std::uint32_t pid);
+
 /// Where there is no NVML nothing is known, and everything goes on. One thread at a time.
 class device_watch {
  public:
@@ -31,6 +36,7 @@ class device_watch {
   [[nodiscard]] const std::string& bus_id() const { return bus_id_; }
 
   /// Around each measurement, and after windows within it; about 1 ms, and some ten microseconds.
+  /// Twice as long where a listed process has ended. Other programs are named once, by a warning.
   /// Where a driver is slow to tell clocks, no more of them are asked for once they have cost 5 ms.
   void begin(condition_watch& seen, device_quarantine& device, base::nanoseconds_t now);
   void window(condition_watch& seen, bool candidate);
@@ -42,6 +48,9 @@ class device_watch {
   /// Device memory that is in use although no process has it; empty: processes cannot be told.
   [[nodiscard]] std::optional<std::uint64_t> unaccounted_bytes();
 
+  /// Other programs that were seen, as other_program() has them; most_named at most.
+  [[nodiscard]] const std::vector<std::string>& other_programs() const { return other_programs_; }
+
   /// How the device is now; empty: not known.
   [[nodiscard]] std::optional<device_health_sample> sample();
 
@@ -49,11 +58,12 @@ class device_watch {
   std::optional<device_health_sample> sample(bool& knows_own, device_quarantine* device,
                                              base::nanoseconds_t now);
 
-  /// Warns once of each process of others, with the processes that it descends from.
+  /// Warns once of each other program among these processes.
   void name_others(const std::vector<std::uint32_t>& pids);
 
   static constexpr std::size_t most_named = 64;
-  std::set<std::uint32_t> named_;
+  std::set<std::uint32_t> looked_at_;  ///< by name_others()
+  std::vector<std::string> other_programs_;
   std::string bus_id_, problem_;
   std::optional<device_health> health_;
   base::nanoseconds_t looking_ns_ = 0;  ///< at clocks, in this measurement

@@ -16,8 +16,8 @@ struct gpu_facts {
   int major = 0, minor = 0;  ///< compute capability: 9, 0 is sm_90
   int multiprocessors = 0;
   std::uint64_t memory_bytes = 0, free_bytes = 0;
-  /// Why it does not compute; empty: a kernel of ours ran on it and was right. Of list_gpus(): why
-  /// it cannot be told what it is.
+  /// Why it does not compute; empty: a kernel of ours ran on it and was right. In what list_gpus()
+  /// gives: why the driver cannot describe it.
   std::string problem;
 };
 
@@ -35,9 +35,10 @@ bool has_nvidia_driver();
 /// whoever measures on one of these devices is told of them. Errors: unavailable says what is
 /// missing (no driver, a build without CUDA, the driver's own words).
 base::expected<gpu_host> probe_gpus();
-/// What devices there are, without a context on any and without free_bytes. Errors as above.
-base::expected<gpu_host> list_gpus();
-/// The same by another file, which must be of this build, too, and whatever driver is loaded.
+/// probe_gpus() by another file, which must be of this build, too, and whatever driver is loaded.
 base::expected<gpu_host> probe_gpus_by(const std::filesystem::path& library);
+/// What devices there are, without a context on any and without free_bytes. Errors as
+/// probe_gpus()'s.
+base::expected<gpu_host> list_gpus();
 
 }  // namespace quern::env

@@ -259,7 +259,8 @@ finding device_sides::look_at_guards() {
 
 bool device_sides::narrow(std::span<const process_pairs> lists) const {
   const auto net = charged_alone({lists.begin(), lists.end()}, charges_, slots_);
-  return even_enough(net, r_.limits) && narrow_enough(net, r_.limits);
+  const auto e = estimate_ratio(net, r_.limits);
+  return e && !e->noisy && narrow_enough(*e, r_.limits);
 }
 
 bool device_sides::even(std::span<const process_pairs> lists, double /*budgets*/) const {

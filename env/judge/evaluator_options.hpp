@@ -34,8 +34,8 @@ struct evaluator_options {
   suite_policy policy{.graphs = true};
   /// Seconds of measuring (both sides, handshakes and checks included) that one candidate may cost.
   double time_budget_s = 0.5;
-  /// Measuring ends before the budget once the half-width of the 95 % interval that the windows
-  /// give ln(baseline / candidate) is this small.
+  /// Measuring ends before the budget once both half-widths of ln(baseline / candidate) that the
+  /// windows give are this small (narrow_enough()).
   double precision = 0.006;
   /// Half-width of the whole interval above which a verdict is `noisy`. Wider limits suit a host
   /// whose neighbours cannot be kept quiet: a claim never says more than its interval.

@@ -17,7 +17,7 @@ struct run_estimate {
   double deviation = 0;
 };
 
-/// The median of a sample is so much more uncertain than its mean.
+/// How much more uncertain the median of many normal values is than their mean.
 constexpr double median_over_mean = 1.25;
 
 std::array<double, bucket_count> bucket_means(std::span<const double> values) {
@@ -36,13 +36,16 @@ std::vector<double> log_ratios(std::span<const window_pair> pairs) {
   return logs;
 }
 
-/// Half-width of the 95 % interval of their median, if each were independent of the others. By
-/// quartiles: a few pairs that were disturbed change nothing.
-double half_width_of(std::span<const double> logs) {
+/// ratio_estimate::pair_half_width of one pair of processes. By quartiles: a few pairs that were
+/// disturbed change nothing.
+double pair_half_width_of(std::span<const double> logs) {
   constexpr double quartiles_per_deviation = 1.349, normal_95 = 1.96;  // of a normal distribution
+  std::vector<double> means;
+  for (std::size_t i = 0; i + 1 < logs.size(); i += 2)
+    means.push_back((logs[i] + logs[i + 1]) / 2);
   const double deviation =
-      (quantile_of(logs, 0.75) - quantile_of(logs, 0.25)) / quartiles_per_deviation;
-  return median_over_mean * normal_95 * deviation / std::sqrt(static_cast<double>(logs.size()));
+      (quantile_of(means, 0.75) - quantile_of(means, 0.25)) / quartiles_per_deviation;
+  return median_over_mean * normal_95 * deviation / std::sqrt(static_cast<double>(means.size()));
 }
 
 run_estimate estimate_run(std::span<const window_pair> pairs) {
@@ -54,7 +57,7 @@ run_estimate estimate_run(std::span<const window_pair> pairs) {
   // One bucket trimmed at each end leaves bucket_count - 3 degrees of freedom.
   result.half_width =
       median_over_mean * student_95(bucket_count - 3) * trimmed_standard_error(means);
-  result.pair_half_width = half_width_of(logs);
+  result.pair_half_width = pair_half_width_of(logs);
   return result;
 }
 
@@ -113,12 +116,14 @@ base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> run
   return result;
 }
 
+bool narrow_enough(const ratio_estimate& e, const estimate_limits& limits) {
+  return e.windows >= 2 * bucket_count && e.bucket_deviation <= limits.bucket_deviation &&
+         std::max(e.window_half_width, e.pair_half_width) <= limits.narrow;
+}
+
 bool narrow_enough(std::span<const process_pairs> runs, const estimate_limits& limits) {
-  for (const process_pairs& run : runs)
-    if (run.size() < 2 * bucket_count) return false;
   const auto e = estimate_ratio(runs, limits);
-  return e && e->bucket_deviation <= limits.bucket_deviation &&
-         std::max(e->window_half_width, e->pair_half_width) <= limits.narrow;
+  return e && narrow_enough(*e, limits);
 }
 
 bool even_enough(std::span<const process_pairs> runs, const estimate_limits& limits) {

@@ -51,9 +51,10 @@ struct ratio_estimate {
   double low = 0, mid = 0, high = 0;
   /// Half-width that the windows alone give, without the level of processes: it shrinks with time.
   double window_half_width = 0;
-  /// The same by how single pairs scatter: with q the distance of their quartiles in ln(baseline /
-  /// candidate) and n pairs, 1.25 x 1.96 x (q / 1.349) / sqrt(n). What lasts longer than a pair is
-  /// not in it, so the interval is not made of it.
+  /// The same by how means of two successive pairs scatter, in whose orders effects of the order
+  /// cancel. With q the distance of the quartiles of m such means, 1.25 x 1.96 x (q / 1.349) /
+  /// sqrt(m). It takes them for independent: disturbances that last longer make it too narrow, so
+  /// the interval is not made of it. With several pairs of processes, as window_half_width.
   double pair_half_width = 0;
   /// Winsorised deviation between the bucket means of one process pair (the largest of them).
   double bucket_deviation = 0;
@@ -68,10 +69,12 @@ struct ratio_estimate {
 base::expected<ratio_estimate> estimate_ratio(std::span<const process_pairs> runs,
                                               const estimate_limits& limits = {});
 
-/// Whether the windows so far are narrow enough to stop: at least two pairs in every bucket,
-/// buckets that do not differ too much, and both half-widths of the windows at most limits.narrow.
-/// Asked after every pair, seven buckets would differ little by chance before the middle is that
-/// certain.
+/// Whether the windows of this estimate are narrow enough to stop: at least two pairs for every
+/// bucket, buckets that do not differ too much, and both half-widths at most limits.narrow. Asked
+/// after every pair, seven buckets would differ little by chance before the middle is that certain.
+bool narrow_enough(const ratio_estimate& e, const estimate_limits& limits = {});
+
+/// The same of the estimate of these pairs; false where there is none.
 bool narrow_enough(std::span<const process_pairs> runs, const estimate_limits& limits = {});
 
 /// Whether estimate_ratio() gives an estimate that is not noisy.

@@ -1,5 +1,5 @@
 // Tasks of benchmarks that measure how well modules are timed, their references as candidates, and
-// the same with more work.
+// the same with the work of more rows.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace quern::tools {
 
 /// `rows` stands where a task has its first size: a GPU wants more of them. `more`: what forward()
-/// does, on its first MORE rows alone; empty where that takes another share of its time, as of
-/// products of few rows, which leave most of a GPU idle.
+/// does, on its first MORE rows alone; empty for products, which take far more than their share of
+/// the time on few rows. A launch of its own takes some 15 us more in any case.
 struct self_module {
   const char* name;
   const char* text;
@@ -106,8 +106,8 @@ inline std::string self_candidate(const self_module& of, int trial, bool on_gpu)
   return text;
 }
 
-/// The same with `percent` more work, rounded down, and at least one row of it: as much again on so
-/// many of its rows, whose result nobody takes. 0: nothing more; else `of` has `more`.
+/// The same, and before it `more` on so many percent of the rows, rounded down, but at least on
+/// one. Its result is not used. 0: nothing more. Else `of` has `more`.
 inline std::string slower_candidate(const self_module& of, int trial, int percent, bool on_gpu) {
   std::string text = self_candidate(of, trial, on_gpu);
   if (percent == 0) return text;

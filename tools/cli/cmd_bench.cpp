@@ -80,7 +80,8 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   // A lane that can judge on either does so on a GPU where some are named; one of cores refuses.
   options.on_gpu = !a.gpus.empty();
   if (lane.device == env::device_kind::gpu || options.on_gpu) {
-    // A probe leaves contexts on GPUs that others may measure on; who names GPUs opens just those.
+    // A probe leaves contexts on all GPUs, and others may measure there. Those that are named are
+    // opened anyway, which says whether they compute.
     const auto host = a.gpus.empty() ? env::probe_gpus() : env::list_gpus();
     if (!host)
       return base::fail(host.error().code, "{}; quern doctor tells more", host.error().message);
@@ -92,7 +93,11 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   open_judges judges;
   for (const int gpu : gpus) {
     options.gpu = gpu;
-    QUERN_TRY(auto one, lane.open_judge(options));
+    auto opened = lane.open_judge(options);
+    if (!opened)
+      return gpus.size() > 1 ? base::in_context(fmt::format("GPU {}", gpu), opened.error())
+                             : tl::make_unexpected(opened.error());
+    auto one = std::move(*opened);
     if (!judges.empty() && (one->device_class() != judges.front()->device_class() ||
                             one->environment() != judges.front()->environment()))
       return base::fail(errc::invalid_argument,

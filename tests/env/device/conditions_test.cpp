@@ -150,16 +150,50 @@ TEST_CASE("memory that nobody has is told where everybody can be told") {
   CHECK_FALSE(watch.unaccounted_bytes().has_value());
 }
 
-TEST_CASE("who ended after it was listed is nobody's company, and who is listed again is") {
+TEST_CASE("a process that ended after it was listed does not count as another program") {
   auto& state = fresh_device();
   state.process_count = 2;
   state.processes[1] = {4'000'000, 1ULL << 30};
   state.ends_once_listed = 4'000'000;
   device_watch watch(watched_bus, FAKE_NVML);
   CHECK_FALSE(watch.sample()->host_shared);
+  CHECK(watch.other_programs().empty());
+  // Control: one that is listed again.
   state.process_count = 2;
   state.ends_once_listed = 0;
   CHECK(watch.sample()->host_shared);
+  CHECK(watch.other_programs() == std::vector<std::string>{"4000000 (not shown in /proc)"});
+}
+
+TEST_CASE("other programs are named once each, with the processes that they descend from") {
+  if (::getpid() == 1) return test::skip("this process is the first of its namespace");
+  auto& state = fresh_device();
+  state.process_count = 3;
+  const auto parent = static_cast<std::uint32_t>(::getppid());
+  state.processes[1] = {parent, 1ULL << 30};
+  state.processes[2] = {1, 1ULL << 30};
+  device_watch watch(watched_bus, FAKE_NVML);
+  for (int i = 0; i < 3; ++i)
+    CHECK(watch.sample()->host_shared);
+  REQUIRE(watch.other_programs().size() == (parent == 1 ? 1 : 2));
+  CHECK(watch.other_programs().front().starts_with(fmt::format("{} (", parent)));
+  CHECK(test::contains(watch.other_programs().front(), "1 ("));
+  CHECK(test::contains(other_program(static_cast<std::uint32_t>(::getpid())), " < "));
+  // Nobody can be told where this process is not in the list.
+  state.processes[0].pid = 4'000'001;
+  device_watch blind(watched_bus, FAKE_NVML);
+  (void)blind.sample();
+  CHECK(blind.other_programs().empty());
+}
+
+TEST_CASE("no more programs are named than a log can bear") {
+  auto& state = fresh_device();
+  state.process_count = 101;
+  for (std::uint32_t i = 1; i <= 100; ++i)
+    state.processes[i] = {4'000'000 + i, 1ULL << 20};
+  device_watch watch(watched_bus, FAKE_NVML);
+  CHECK(watch.sample()->other_processes == 100);
+  CHECK(watch.other_programs().size() == 64);
 }
 
 TEST_CASE("children are ours") {

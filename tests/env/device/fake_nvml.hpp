@@ -42,7 +42,7 @@ struct fake_nvml_state {
   fake_process processes[200] = {};
   /// There is always one process more than there is room for.
   bool ever_more_processes = false;
-  /// The last process, if it has this number, ends behind the first time that it is listed.
+  /// The last process, if it has this number, ends after it was listed once.
   std::uint32_t ends_once_listed = 0;
   int opened = 0;  ///< init less shutdown
   int process_calls = 0;

@@ -27,7 +27,7 @@ struct pytorch_bench_options {
   int compilers = 0;     ///< threads that build ahead, of all evaluators together; 0: by the cores
   int tries = 1;         ///< of a candidate whose verdict says nothing about it
   int seeds = 3;         ///< hostile: trials of each candidate
-  int count = 0;         ///< mixed, self: evaluations
+  int count = 0;         ///< mixed: evaluations; self: of references as they are
   double limit_s = 535;  ///< of a process: it ends with what it has by then
   std::vector<std::string> folders;  ///< rate, agreement: of candidates
   bool honest = false;               ///< ... and those of tests/honest/pytorch
