@@ -24,9 +24,9 @@ finding timing_session::run() {
 finding timing_session::until_narrow() {
   const std::size_t lists = sides_.lists();
   times_.pairs.resize(lists);
-  // Orders come in blocks of two for every list, one of each, so that what the first window does to
-  // the second cancels in every bucket.
-  std::vector<char> candidate_first(lists, 0);
+  // Orders come in blocks of two pairs that count for every list, one of each, so that what the
+  // first window does to the second cancels in every bucket.
+  std::vector<char> last_first(lists, 0);
   // Where pairs are left out, or windows take long, it ends without enough of them.
   const double patience_s = 4 * budget_s_ + 2;
   double look_s = budget_s_;
@@ -42,11 +42,13 @@ finding timing_session::until_narrow() {
     if (seconds() >= patience_s) break;
     if (auto f = sides_.between(); !f.ok()) return f;
     const std::size_t list = round % lists;
-    char& first = candidate_first[list];
-    first = static_cast<char>(round % (2 * lists) < lists ? order_.chance(0.5) : first == 0);
+    auto& pairs = times_.pairs[list];
+    const bool first = pairs.size() % 2 == 0 ? order_.chance(0.5) : last_first[list] == 0;
     std::optional<window_pair> took;
-    if (auto f = sides_.pair(list, first != 0, took); !f.ok()) return f;
-    if (took) times_.pairs[list].push_back(*took);
+    if (auto f = sides_.pair(list, first, took); !f.ok()) return f;
+    if (!took) continue;
+    pairs.push_back(*took);
+    last_first[list] = static_cast<char>(first);
   }
   return {};
 }

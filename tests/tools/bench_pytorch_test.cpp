@@ -1,6 +1,7 @@
 // What bench_pytorch makes of its command line, of files of candidates and of verdicts on hostile
 // ones. Nothing is judged here.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include "tools/benchmarks/bench_pytorch/hostile_list.hpp"
 #include "tools/benchmarks/bench_pytorch/kernelbench_beside.hpp"
 #include "tools/benchmarks/bench_pytorch/rate_list.hpp"
+#include "tools/benchmarks/bench_pytorch/self_figures.hpp"
 
 using namespace quern;
 using env::verdict_kind;
@@ -284,6 +286,46 @@ TEST_CASE("a reference with more work does what it did, and that again on some o
     CHECK(slower.find(line) < slower.find("        return "));
     CHECK(test::contains(slower, itself.substr(itself.find("        return "))));
   }
+}
+
+TEST_CASE("references as candidates: what was not measured is no figure that is met") {
+  using tools::self_case;
+  using tools::self_seen;
+  const std::vector<self_case> cases = {{"softmax.itself", 1, 0, 20}, {"softmax.plus_2", 1, 2, 4}};
+  const auto timed = [](std::int64_t speedup_e2, double log_speedup, std::int64_t call_ns) {
+    env::verdict v = verdict_of(verdict_kind::ok, speedup_e2);
+    v.time.emplace();
+    const std::int64_t log_e9 = std::llround(log_speedup * 1e9);
+    v.time->log_ratio_e9 = {log_e9, log_e9, log_e9};
+    v.time->ref_ns = {call_ns};
+    return v;
+  };
+  const auto of = [](const self_case& one, const env::verdict& v) {
+    self_seen seen;
+    for (int i = 0; i < one.trials; ++i)
+      CHECK(seen.take(one, v));
+    return seen;
+  };
+  const auto missed = [&](const self_seen& itself, const self_seen& slower) {
+    return tools::self_figures(tools::pool(cases, std::vector{itself, slower})).print();
+  };
+  const env::verdict noisy = verdict_of(verdict_kind::noisy);
+  const auto equal = of(cases[0], timed(100, 0.003, 420'000));
+  const auto told = of(cases[1], timed(97, -0.03, 420'000));
+  CHECK(missed(equal, told) == 0);
+  // P99, and claims.
+  CHECK(missed(of(cases[0], timed(100, -0.006, 420'000)), told) == 1);
+  CHECK(missed(of(cases[0], timed(100, -0.006, 150'000)),
+               of(cases[1], timed(97, -0.03, 150'000))) == 0);
+  CHECK(missed(of(cases[0], timed(101, 0.004, 420'000)), told) == 1);
+  CHECK(missed(equal, of(cases[1], timed(100, -0.01, 420'000))) == 1);
+  // Nothing measured: told of nothing, too noisy, and a case of its own.
+  CHECK(missed(equal, of(cases[1], noisy)) == 3);
+  // Its side is known by its other candidates: P99 and claims of nothing, and a case.
+  CHECK(missed(of(cases[0], noisy), told) == 3);
+  self_seen wrong;
+  CHECK_FALSE(wrong.take(cases[0], verdict_of(verdict_kind::wrong_value)));
+  CHECK(missed(wrong, told) == 4);
 }
 
 TEST_CASE("a wrong command line is told and ends with 2 or CLI11's code") {

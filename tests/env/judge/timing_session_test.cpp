@@ -230,6 +230,30 @@ TEST_CASE("pairs that somebody else disturbed are left out and made up for") {
   CHECK(never.pairs.size() == 28);  // 2.8 s
 }
 
+TEST_CASE("of two pairs in a row that count each side is first once, whatever is left out") {
+  int alike = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    base::manual_clock clock;
+    fake_sides sides(clock);
+    base::random_stream chance(seed, "pairs that are left out");
+    std::vector<bool> counts;
+    sides.left_out = [&](std::size_t) {
+      counts.push_back(!chance.chance(0.4));
+      return !counts.back();
+    };
+    REQUIRE(measure(clock, sides, paired_protocol, 0.5, seed).outcome.ok());
+    std::vector<bool> counted;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      if (counts[i]) counted.push_back(sides.pairs[i].candidate_first);
+    for (std::size_t i = 0; i + 1 < counted.size(); i += 2)
+      CHECK(counted[i] != counted[i + 1]);
+    // Control: by their places in time, half of them would be alike.
+    for (std::size_t i = 0; i + 1 < sides.pairs.size(); i += 2)
+      alike += sides.pairs[i].candidate_first == sides.pairs[i + 1].candidate_first ? 1 : 0;
+  }
+  CHECK(alike > 0);
+}
+
 TEST_CASE("a finding ends it, wherever it is made, and what was measured stays") {
   base::manual_clock clock;
   fake_sides rehearsal(clock);
