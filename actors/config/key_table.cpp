@@ -164,11 +164,12 @@ void tasks_and_env(keys& table) {
   QUERN_NUMBER(
       env.time_budget_s, resume, 0.05, 3600,
       "seconds of measuring one candidate; one that is noisy is measured up to four times as long");
-  QUERN_NUMBER(env.precision, resume, 0.001, 0.06,
-               "measuring ends before the budget once the 95 % interval of ln(speed-up) is this "
-               "narrow, half-width");
+  QUERN_NUMBER(
+      env.precision, resume, 0.001, 0.06,
+      "measuring ends before the budget once both half-widths of ln(speed-up) are this small, "
+      "for 95 %");
   QUERN_NUMBER(env.noise_limit, resume, 0.01, 0.5,
-               "half-width of that interval above which a measurement is noisy: measured again, "
+               "half-width of its interval above which a measurement is noisy: measured again, "
                "then dropped");
   QUERN_NUMBER(env.evidence_share, resume, 0, 1,
                "modules on a GPU: share of evaluations that end with a profiled call in a process "

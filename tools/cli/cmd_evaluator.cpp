@@ -269,7 +269,7 @@ int cmd_evaluator(int argc, char** argv) {
       ->check(number_within(0.05, 3600))
       ->capture_default_str();
   app.add_option("--precision", options.precision,
-                 "half-width of the interval at which measuring ends before the budget")
+                 "both half-widths of ln(speed-up) at which measuring ends before the budget")
       ->check(number_within(0.001, 0.06))
       ->capture_default_str();
   app.add_option("--noise-limit", options.noise_limit,

@@ -109,8 +109,8 @@ int bench_pytorch(int argc, char** argv) {
       ->check(CLI::Range(0.05, 60.0))
       ->capture_default_str();
   app.add_option("--precision", o.precision,
-                 "measuring ends before its budget once the 95 % interval of ln(speed-up) is this "
-                 "narrow, half-width")
+                 "measuring ends before its budget once both half-widths of ln(speed-up) are this "
+                 "small (docs/measuring.md)")
       ->check(CLI::Range(0.001, 0.06))
       ->capture_default_str();
   app.add_option("--evaluators", o.evaluators, "rate: side by side on the device")
