@@ -364,7 +364,7 @@ int main(int argc, char** argv) {
                  "evaluations behind those of --trials that are not timed; 0: none")
       ->capture_default_str();
   app.add_option("--only", options.only, "one task of --trials; default: all")
-      ->check(CLI::IsMember({"mlp", "softmax", "matmul", "reduction"}));
+      ->check(CLI::IsMember({"mlp", "softmax", "matmul", "reduction", "layer_norms"}));
   app.add_option("--sandbox", options.sandbox, "required or best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}))
       ->capture_default_str();

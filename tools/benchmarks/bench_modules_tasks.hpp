@@ -11,17 +11,19 @@
 namespace quern::tools {
 
 /// `rows` stands where a task has its first size: a GPU wants more of them. `more`: what forward()
-/// does, on its first MORE rows alone; empty for products, which take far more than their share of
-/// the time on few rows. A launch of its own takes some 15 us more in any case.
+/// does `passes` times with each row, on its first MORE rows alone. Empty for products, which take
+/// far more than their share of the time on few rows. Whatever it is, its launch takes some 15 us.
 struct self_module {
   const char* name;
   const char* text;
   const char* more;
+  int passes;
   const char* rows;
   const char* rows_on_gpu;
 };
 
-inline constexpr self_module self_modules[] = {{"mlp", R"(
+inline constexpr self_module self_modules[] = {
+    {"mlp", R"(
 import torch
 import torch.nn as nn
 
@@ -40,8 +42,8 @@ def get_inputs():
 def get_init_inputs():
     return [256, 512]
 )",
-                                                "", "64", "65536"},
-                                               {"softmax", R"(
+     "", 1, "64", "65536"},
+    {"softmax", R"(
 import torch
 import torch.nn as nn
 
@@ -52,8 +54,8 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 1024)]
 )",
-                                                "torch.softmax(x[:MORE], dim=1)", "256", "196608"},
-                                               {"matmul", R"(
+     "", 1, "256", "65536"},
+    {"matmul", R"(
 import torch
 import torch.nn as nn
 
@@ -64,8 +66,8 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 384), torch.rand(384, 384)]
 )",
-                                                "", "384", "131072"},
-                                               {"reduction", R"(
+     "", 1, "384", "131072"},
+    {"reduction", R"(
 import torch
 import torch.nn as nn
 
@@ -76,7 +78,21 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.rand(ROWS, 1024)]
 )",
-                                                "x[:MORE].sum(dim=1)", "1024", "131072"}};
+     "x[:MORE].sum(dim=1)", 1, "1024", "131072"},
+    {"layer_norms", R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        for _ in range(5):
+            x = nn.functional.layer_norm(x, (1024,))
+        return x
+
+def get_inputs():
+    return [torch.rand(ROWS, 1024)]
+)",
+     "nn.functional.layer_norm(x[:MORE], (1024,))", 5, "256", "196608"}};
 
 inline std::string text_of(const self_module& of, bool on_gpu) {
   std::string text = of.text;
@@ -106,12 +122,13 @@ inline std::string self_candidate(const self_module& of, int trial, bool on_gpu)
   return text;
 }
 
-/// The same, and before it `more` on so many percent of the rows, rounded down, but at least on
-/// one. Its result is not used. 0: nothing more. Else `of` has `more`.
+/// The same, and behind it `more` on so many rows that it is so many percent of the work, rounded
+/// down, but at least on one. Its result is not used. 0: nothing more. Else `of` has `more`.
 inline std::string slower_candidate(const self_module& of, int trial, int percent, bool on_gpu) {
   std::string text = self_candidate(of, trial, on_gpu);
   if (percent == 0) return text;
-  const int rows = std::max(1, std::stoi(on_gpu ? of.rows_on_gpu : of.rows) * percent / 100);
+  const int all_rows = std::stoi(on_gpu ? of.rows_on_gpu : of.rows);
+  const int rows = std::max(1, all_rows * of.passes * percent / 100);
   std::string more = of.more;
   const std::string_view place = "MORE";
   more.replace(more.find(place), place.size(), std::to_string(rows));

@@ -7,8 +7,8 @@
 //                                      each second goes; --kernelbench-beside N: KernelBench's own
 //                                      evaluator on N of them with inline CUDA, which are trusted
 //   bench_pytorch agreement FOLDER...  the same verdict by slim and by full builds
-//   bench_pytorch self [--count N]     references as candidates, and with the work of 2, 5 and 20 %
-//                                      more rows: what is claimed of them, and by how much it is off
+//   bench_pytorch self [--count N]     references as candidates, and with 2, 5 and 20 % more work:
+//                                      what is claimed of them, and by how much it is off
 //
 // FOLDER has folders with NAME/reference.py and NAME/candidate.py, or KernelBench's files
 // level_<L>_problem_<P>_sample_<S>_kernel.py, whose tasks are those of --kernelbench TREE.

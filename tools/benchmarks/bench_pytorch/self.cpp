@@ -1,4 +1,4 @@
-// bench_pytorch self: references as candidates, and the same with the work of more rows.
+// bench_pytorch self: references as candidates, and the same with more work.
 #include <cmath>
 #include <map>
 #include <set>

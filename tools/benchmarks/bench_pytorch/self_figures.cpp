@@ -85,9 +85,9 @@ figure_table self_figures(const pooled_self& p) {
   const auto slower = [&](const self_seen& seen, const char* where, std::size_t i, double told,
                           double noisy) {
     if (seen.trials == 0) return;
-    table.at_least(fmt::format("the work of {} % more rows, {}: told", percents_more[i], where),
+    table.at_least(fmt::format("{} % more work, {}: told", percents_more[i], where),
                    seen.told_percent(), told, "%", seen.judged());
-    table.at_most(fmt::format("the work of {} % more rows, {}: noisy", percents_more[i], where),
+    table.at_most(fmt::format("{} % more work, {}: noisy", percents_more[i], where),
                   100.0 * seen.noisy / seen.trials, noisy, "%", seen.trials);
   };
   // As of kernels in lane `cuda`.

@@ -13,7 +13,7 @@
 
 namespace quern::tools {
 
-/// Rows whose work candidates do once more, in percent; 0: the reference as it is.
+/// Work that candidates do once more, in percent; 0: the reference as it is.
 inline constexpr std::array<int, 4> percents_more = {0, 2, 5, 20};
 
 /// Candidates of one kind.
