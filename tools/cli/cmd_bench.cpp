@@ -79,7 +79,8 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
   std::vector<int> gpus = {0};
   // A lane that can judge on either does so on a GPU where some are named; one of cores refuses.
   options.on_gpu = !a.gpus.empty();
-  if (lane.device == env::device_kind::gpu || options.on_gpu) {
+  const bool on_gpus = lane.device == env::device_kind::gpu || options.on_gpu;
+  if (on_gpus) {
     // A probe leaves contexts on all GPUs, and others may measure there. Those that are named are
     // opened anyway, which says whether they compute.
     const auto host = a.gpus.empty() ? env::probe_gpus() : env::list_gpus();
@@ -95,8 +96,8 @@ base::expected<open_judges> open_all(const bench_arguments& a, const env::suite&
     options.gpu = gpu;
     auto opened = lane.open_judge(options);
     if (!opened)
-      return gpus.size() > 1 ? base::in_context(fmt::format("GPU {}", gpu), opened.error())
-                             : tl::make_unexpected(opened.error());
+      return on_gpus ? base::in_context(fmt::format("GPU {}", gpu), opened.error())
+                     : tl::make_unexpected(opened.error());
     auto one = std::move(*opened);
     if (!judges.empty() && (one->device_class() != judges.front()->device_class() ||
                             one->environment() != judges.front()->environment()))

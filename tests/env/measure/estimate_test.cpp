@@ -143,33 +143,71 @@ TEST_CASE("the half-width by pairs is that of means of two, in which their order
   CHECK(e->pair_half_width == doctest::Approx(wanted).epsilon(1e-6));
 }
 
-/// Root mean square of the error where measuring stops, asked after every pair.
-double error_at_stop(double jitter, const std::function<bool(const process_pairs&)>& stops) {
-  double sum = 0;
-  constexpr std::uint64_t seeds = 200;
+/// Where measuring stops that is asked after every pair.
+struct stop {
+  double error = 0;  ///< root mean square of the middle
+  double pairs = 0;  ///< mean
+};
+
+stop stop_by(const std::function<bool(const ratio_estimate&)>& stops) {
+  // Of ln(ratio) of a pair it makes a deviation of 2 %.
+  const double jitter = 0.02 / std::sqrt(2.0);
+  constexpr std::uint64_t seeds = 400;
+  stop found;
   for (std::uint64_t t = 0; t < seeds; ++t) {
     const auto all = measure({.jitter = jitter, .pairs = 600}, t);
     process_pairs pairs(all.begin(), all.begin() + 14);
-    while (pairs.size() < all.size() && !stops(pairs))
+    auto e = estimate_ratio(one(pairs)).value();
+    while (pairs.size() < all.size() && !stops(e)) {
       pairs.push_back(all[pairs.size()]);
-    const double error = estimate_ratio(one(pairs)).value().mid;
-    sum += error * error;
+      e = estimate_ratio(one(pairs)).value();
+    }
+    found.error += e.mid * e.mid / seeds;
+    found.pairs += static_cast<double>(pairs.size()) / seeds;
   }
-  return std::sqrt(sum / static_cast<double>(seeds));
+  found.error = std::sqrt(found.error);
+  return found;
 }
 
 TEST_CASE("measuring stops when the middle is as certain as it is asked to be, not by chance") {
   const estimate_limits limits{.narrow = 0.006};
-  const double bound = limits.narrow / 1.96;
-  const double found =
-      error_at_stop(0.02, [&](const auto& p) { return narrow_enough(one(p), limits); });
-  CHECK(found < 1.1 * bound);
+  const double wanted = limits.narrow / 1.96;
+  const stop found = stop_by([&](const auto& e) { return narrow_enough(e, limits); });
+  CHECK(found.error < 1.1 * wanted);
   // Not by measuring for ever either.
-  CHECK(found > bound / 2);
+  CHECK(found.error > wanted / 2);
   // Control: buckets alone are narrow by chance before that.
-  CHECK(error_at_stop(0.02, [&](const auto& p) {
-          return estimate_ratio(one(p), limits).value().window_half_width <= limits.narrow;
-        }) > 1.2 * bound);
+  const stop by_buckets =
+      stop_by([&](const auto& e) { return e.window_half_width <= limits.narrow; });
+  CHECK(by_buckets.error > 1.2 * wanted);
+  MESSAGE(
+      fmt::format("pairs of 2 %, half-width {:.1f} %, error wanted {:.2f} %: by buckets {:.2f} "
+                  "% of {:.0f} pairs, by both half-widths {:.2f} % of {:.0f}",
+                  100 * limits.narrow, 100 * wanted, 100 * by_buckets.error, by_buckets.pairs,
+                  100 * found.error, found.pairs));
+}
+
+TEST_CASE("what the order of a pair's windows does costs no more pairs, since orders take turns") {
+  const estimate_limits limits{.narrow = 0.006};
+  const auto pairs_until_narrow = [&](double order) {
+    double sum = 0;
+    for (std::uint64_t t = 0; t < 100; ++t) {
+      auto all = measure({.jitter = 0.0035, .pairs = 200}, t);
+      for (std::size_t i = 0; i < all.size(); ++i)
+        all[i].ref_ns *= std::exp(i % 2 == 0 ? order : -order);
+      std::size_t count = 14;
+      while (count < all.size() &&
+             !narrow_enough(one({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)}),
+                            limits))
+        ++count;
+      sum += static_cast<double>(count);
+    }
+    return sum / 100;
+  };
+  const double without = pairs_until_narrow(0), with = pairs_until_narrow(0.01);
+  MESSAGE(fmt::format("pairs of 0.5 %: {:.0f}; where the first window takes 1 % longer {:.0f}",
+                      without, with));
+  CHECK(with < 1.3 * without);
 }
 
 TEST_CASE("a few pairs that were disturbed do not keep a measurement from its end") {
