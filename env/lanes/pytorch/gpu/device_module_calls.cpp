@@ -27,7 +27,7 @@ finding of_error(const base::error& e) {
 constexpr std::array<std::uint32_t, 2> poison_words{0xFFFFFFFF, 0x5F5F5F5F};
 
 constexpr double reference_call_s = 300;
-constexpr std::string_view step_of_limits = "limits of hidden content, in f64";
+constexpr std::string_view step_of_limits = "limits of results, in f64";
 constexpr const char* ended_for_limits =
     "the reference does not run in f64 beside the candidate, whose results are right";
 
@@ -191,20 +191,24 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
 finding device_module_calls::compare(std::span<const module_case> window, const std::string& where,
                                      step_clock* step) {
   finding f = compare_once(window, where);
-  if (f.kind != verdict_kind::wrong_value) return f;
-  if (step != nullptr) step->next(step_of_limits);
-  auto wider = widen_limits(task_, window, context_, memory_, device_use::beside_candidate);
-  const bool alone = !wider && end_candidate_;
-  if (alone) {
-    // Libraries tell a lack of memory by errors of many kinds. Outputs of both sides are in the
-    // evaluator's memory.
-    end_candidate_();
-    wider = widen_limits(task_, window, context_, memory_, device_use::alone);
+  bool alone = false;
+  while (f.kind == verdict_kind::wrong_value) {
+    if (step != nullptr) step->next(step_of_limits);
+    const auto use = alone ? device_use::alone : device_use::beside_candidate;
+    auto wider = widen_limits(task_, window, context_, memory_, use);
+    if (!wider && !alone && end_candidate_) {
+      // Libraries tell a lack of memory by errors of many kinds. Outputs of both sides are in the
+      // evaluator's memory.
+      end_candidate_();
+      alone = true;
+      continue;
+    }
+    if (!wider && wider.error().code == base::errc::exhausted)
+      return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
+    if (!wider) return of_error(wider.error());
+    if (!*wider) break;
+    f = compare_once(window, where);
   }
-  if (!wider && wider.error().code == base::errc::exhausted)
-    return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
-  if (!wider) return of_error(wider.error());
-  if (*wider) f = compare_once(window, where);
   begins_again_ = alone && f.ok();
   if (begins_again_) return {verdict_kind::unsupported, "", ended_for_limits, std::nullopt};
   return f;

@@ -53,6 +53,14 @@ base::expected<task_report> device_module_checker::look(const task& what, bool w
     return report;
   }
   device_module_task& of = **prepared;
+  if (const auto found =
+          find_limit(of, 0, with_.manager->context(), with_.manager->memory(), device_use::alone);
+      !found) {
+    if (found.error().code != base::errc::invalid_argument)
+      return tl::make_unexpected(found.error());
+    add_finding(report, true, "failed", found.error().message);
+    return report;
+  }
   report.facts = facts_of(of.sheet, of.places.at);
   report.facts.push_back(fmt::format("{} calls in a timed window on this GPU", of.slots));
   report.baseline_ns = std::llround(of.baseline_ns);

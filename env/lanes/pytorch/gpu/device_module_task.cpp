@@ -7,7 +7,6 @@
 #include "base/random.hpp"
 #include "env/gpu/device_peak.hpp"
 #include "env/judge/core_lock.hpp"
-#include "env/lanes/pytorch/gpu/module_limits.hpp"
 #include "env/lanes/pytorch/tasks/pytorch_body.hpp"
 #include "env/measure/stats.hpp"
 
@@ -344,6 +343,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   made->subject = std::move(subject);
   made->id = task_id(*made->subject);
   made->sheet = std::move(sheet);
+  if (made->sheet.draws) made->in_f64 = false;  // other numbers would be drawn
   made->making = making;
   made->processes.reference = std::move(reference);
   step.next("task: its processes load the module");
@@ -353,8 +353,6 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   step.next("task: two contents differ");
   made->cases = cases_of(*made, base::hasher().add(terms.input_seed).add(made->id).digest().low);
   QUERN_CHECK(check_contents_differ(*made, context, memory));
-  step.next("task: limits of timed calls, in f64");
-  QUERN_CHECK(find_limit(*made, 0, context, memory, device_use::alone));
   step.next("task: time of a call");
   QUERN_TRY(made->baseline_ns, time_of_a_call(*made, context, memory, terms.core));
   made->slots = slots_of(*made, context.facts(), terms.window_ns);

@@ -54,12 +54,15 @@ struct device_module_task {
   lent_weights weights;
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
-  bool in_f64 = false;             ///< whether the reference ran in f64 when limits were found last
+  /// Whether the reference ran in f64 when it was asked last. False: alone on the device it did
+  /// not. Empty: not asked.
+  std::optional<bool> in_f64;
   /// Of the first case, on its one content.
   std::vector<result_scale> first_scales;
   /// widen_limit() took more contents, or need not.
   bool is_widened = false;
-  /// Why the task cannot be judged by more contents; empty: it can, or nobody has tried.
+  /// Why the reference says of nothing beyond a narrow limit whether it is right; empty: it does,
+  /// or nobody has asked.
   std::optional<base::error> cannot_widen;
   /// Largest error of the reference against itself in f64, over what a candidate may be off.
   double share_of_limit = 0;
@@ -103,10 +106,10 @@ struct module_terms {
 /// one, since the module changed torch's settings or failed, have ended.
 module_processes leave(device_module_task& of);
 
-/// Describes the module, finds how far results may be from the reference's on content as get_inputs
-/// makes it (find_limit()), and how many calls a window has. `left`: of leave(); what is not there
-/// is started. Errors: invalid_argument says what is wrong with the task or its reference;
-/// exhausted: it needs more than this device has; anything else is of this host.
+/// Describes the module, and finds how many calls a window has. How far results may be from the
+/// reference's is found when a candidate has some (module_limits.hpp). `left`: of leave(); what is
+/// not there is started. Errors: invalid_argument says what is wrong with the task or its
+/// reference; exhausted: it needs more than this device has; anything else is of this host.
 base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
     std::shared_ptr<const task> subject, module_processes left, python_zygote& zygote,
     device_context& context, module_memory& memory, const module_terms& terms);

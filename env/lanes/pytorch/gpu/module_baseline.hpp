@@ -3,6 +3,7 @@
 #pragma once
 
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
 #include "env/verdict/baseline.hpp"
 
 namespace quern::env {
@@ -20,9 +21,9 @@ constexpr bool is_compiled(baseline_choice which) {
 /// goes on beside it. `of` has its processes and its memory. Made and compared with eager on every
 /// case when it is asked for first; kept until another baseline or another task is asked for. Valid
 /// until then. `which`: not eager. Errors name the baseline: invalid_argument: it cannot be made of
-/// this reference, or gives other results; unavailable: of this host.
+/// this reference, or gives other results; unavailable: of this host; exhausted: as find_limit()'s.
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
                                            python_zygote& zygote, device_context& context,
-                                           module_memory& memory, int core);
+                                           module_memory& memory, int core, device_use use);
 
 }  // namespace quern::env

@@ -74,18 +74,27 @@ bool all_finite(std::span<const result_scale> scales) {
   return std::ranges::all_of(scales, &result_scale::finite);
 }
 
-/// Exhausted: it ran in f64 before, and did not where a candidate may hold memory.
+/// Exhausted: it did not run in f64 where a candidate may hold memory, and may do so alone.
 base::status check_f64(const device_module_task& of, const described_results& results,
                        device_use use) {
-  if (!of.in_f64 || results.in_f64 || use == device_use::alone) return {};
+  if (results.in_f64 || use == device_use::alone || of.in_f64 == false) return {};
   return base::fail(base::errc::exhausted,
-                    "the reference ran in f64 before, and does not for lack of memory");
+                    "the reference does not run in f64, maybe for lack of memory");
+}
+
+bool is_of_first(const device_module_task& of, const module_case& one) {
+  return one.family == of.cases.front().family;
+}
+
+/// What the task itself says, it says to all.
+void note_why(device_module_task& of, const base::error& why, device_use use) {
+  if (why.code == base::errc::invalid_argument && use == device_use::alone) of.cannot_widen = why;
 }
 
 void set_first_limit(device_module_task& of, const output_limits& limit) {
   of.is_widened = true;
   for (module_case& one : of.cases)
-    if (one.family == of.cases.front().family) one.limit = limit;
+    if (is_of_first(of, one)) one.limit = limit;
 }
 
 /// Of the first case, with what more contents of its distribution show.
@@ -116,7 +125,7 @@ base::status find_first_limit(device_module_task& of, described_results results,
                               device_context& context, module_memory& memory) {
   of.in_f64 = results.in_f64;
   of.first_scales = std::move(results.scales);
-  const bool has_more = of.in_f64 && contents_for_limit(fewest_elements(of.places.at)) > 1;
+  const bool has_more = results.in_f64 && contents_for_limit(fewest_elements(of.places.at)) > 1;
   auto limit = limits_of(of.places.at, of.subject->tolerance, of.first_scales);
   if (!limit && has_more) {
     QUERN_TRY(const auto of_more, limit_of_more(of, context, memory));
@@ -137,16 +146,21 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
   module_case& one = of.cases[place];
   if (one.limit) return true;
   // Of one distribution: the limits of timed calls, whose contents differ from call to call, too.
-  if (one.family == of.cases.front().family && place > 0) {
+  if (is_of_first(of, one) && place > 0) {
+    QUERN_CHECK(find_limit(of, 0, context, memory, use));
     one.limit = of.cases.front().limit;
     return true;
   }
+  if (place == 0 && of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
   QUERN_TRY(auto results, calibrate(of, one, context, memory, true));
+  QUERN_CHECK(check_f64(of, results, use));
   if (place == 0) {
-    QUERN_CHECK(find_first_limit(of, std::move(results), context, memory));
+    if (auto found = find_first_limit(of, std::move(results), context, memory); !found) {
+      note_why(of, found.error(), use);
+      return tl::make_unexpected(std::move(found.error()));
+    }
     return true;
   }
-  QUERN_CHECK(check_f64(of, results, use));
   of.in_f64 = results.in_f64;
   auto limit = limits_of(of.places.at, of.subject->tolerance, results.scales);
   if (!limit || !all_finite(results.scales)) {
@@ -161,7 +175,12 @@ base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place
                                        device_context& context, module_memory& memory) {
   module_case& one = of.cases[place];
   if (one.limit || one.narrow) return true;
-  if (one.family == of.cases.front().family) return false;
+  if (is_of_first(of, one) && place > 0) {
+    QUERN_TRY(const bool found, find_narrow_limit(of, 0, context, memory));
+    one.limit = of.cases.front().limit;
+    one.narrow = of.cases.front().narrow;
+    return found;
+  }
   QUERN_TRY(const auto results, calibrate(of, one, context, memory, false));
   if (!all_finite(results.scales)) return false;
   QUERN_TRY(one.narrow, limits_of(of.places.at, of.subject->tolerance, results.scales));
@@ -174,9 +193,7 @@ base::expected<bool> widen_limit(device_module_task& of, device_context& context
   if (of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
   auto limit = limit_of_more(of, context, memory);
   if (!limit) {
-    // What the task itself says, it says to all.
-    const bool of_task = limit.error().code == base::errc::invalid_argument;
-    if (of_task && use == device_use::alone) of.cannot_widen = limit.error();
+    note_why(of, limit.error(), use);
     return tl::make_unexpected(limit.error());
   }
   // The first content may have had larger results than others: nobody is held to less than before.
@@ -193,10 +210,6 @@ const output_limits* limit_of(const device_module_task& of, std::string_view fam
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
                                   device_context& context, module_memory& memory, device_use use) {
   bool wider = false;
-  const std::string_view first = of.cases.front().family;
-  if (std::ranges::find(window, first, &module_case::family) != window.end()) {
-    QUERN_TRY(wider, widen_limit(of, context, memory, use));
-  }
   for (const module_case& one : window) {
     const auto known = std::ranges::find(of.cases, one.family, &module_case::family);
     if (known == of.cases.end() || known->limit) continue;
@@ -204,7 +217,9 @@ base::expected<bool> widen_limits(device_module_task& of, std::span<const module
         find_limit(of, static_cast<std::size_t>(known - of.cases.begin()), context, memory, use));
     wider = true;
   }
-  return wider;
+  const std::string_view first = of.cases.front().family;
+  if (wider || std::ranges::find(window, first, &module_case::family) == window.end()) return wider;
+  return widen_limit(of, context, memory, use);
 }
 
 }  // namespace quern::env

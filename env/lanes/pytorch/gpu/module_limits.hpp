@@ -1,5 +1,6 @@
 // How far a candidate's results may lie from the reference's on a GPU. A limit needs the reference
-// in f64, which takes longer than anything else of a task, so each is found when it is needed.
+// in f64, which takes longer than anything else of a task. Without f64 there is a narrower one, and
+// what lies within that is right. So the reference runs in f64 when a result lies beyond.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +14,17 @@ namespace quern::env {
 /// Whether a candidate's process may hold memory of the device.
 enum class device_use { alone, beside_candidate };
 
-/// How far results may be from the reference's on the case at this place. It runs in f64 for that,
-/// which takes longer than anything else of a task. So each case is asked for when a candidate
-/// needs it. False: the reference itself is too far from what it computes there to judge
-/// anybody, and the case is left out from now on. Errors as prepare_device_module()'s; `exhausted`:
-/// beside a candidate the reference did not run in f64, which it did before. Limits without that
-/// would be narrower, so ask again when the device is free.
+/// How far results may be from the reference's on the case at this place, by f64. False: the
+/// reference itself is too far from what it computes there to judge anybody, and the case is left
+/// out from now on; of the first case that is an error, `invalid_argument`, each time. Other errors
+/// as prepare_device_module()'s; `exhausted`: beside a candidate the reference did not run in f64,
+/// which it may do alone. Limits without that would be narrower, so ask again when the device is
+/// free.
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
                                 module_memory& memory, device_use use);
 
-/// A limit of a case of a hidden distribution that needs no f64, unless it has one. False: only
-/// find_limit() can say. Errors as there.
+/// A limit that needs no f64 of the case at this place and all of its distribution, unless there is
+/// one. False: only find_limit() can say. Errors as there.
 base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place,
                                        device_context& context, module_memory& memory);
 
@@ -38,8 +39,8 @@ base::expected<bool> widen_limit(device_module_task& of, device_context& context
 /// What results on contents of a distribution are held to, by what is known so far; null: nothing,
 /// since the reference is too far from what it computes there. Valid until the next of these calls.
 const output_limits* limit_of(const device_module_task& of, std::string_view family);
-/// widen_limit() and find_limit() for the cases of a window, in which something lies beyond what is
-/// known so far. False: nothing is wider than before.
+/// The next wider limits for the cases of a window, in which something lies beyond what is known so
+/// far: find_limit(), and behind it widen_limit(). False: there are no wider ones.
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
                                   device_context& context, module_memory& memory, device_use use);
 

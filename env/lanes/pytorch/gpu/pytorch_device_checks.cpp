@@ -105,7 +105,7 @@ std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_call
   if (task_->cases[place].limit) return std::nullopt;
   {
     stage_clock clock(state_.seconds.reference);
-    const step_clock step(state_.steps, "limits of hidden content, by scale");
+    const step_clock step(state_.steps, "limits of results, by scale");
     const auto found =
         find_narrow_limit(*task_, place, state_.manager->context(), state_.manager->memory());
     // What it lacks beside the candidate it may have alone.
@@ -123,7 +123,7 @@ std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_call
 
 bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
   stage_clock clock(state_.seconds.reference);
-  step_clock step(state_.steps, "limits of hidden content, in f64");
+  step_clock step(state_.steps, "limits of results, in f64");
   auto& context = state_.manager->context();
   auto& memory = state_.manager->memory();
   auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);

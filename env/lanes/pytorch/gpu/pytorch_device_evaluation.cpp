@@ -212,11 +212,18 @@ bool pytorch_device_evaluation::take_baseline() {
   const bool eager =
       measure_.baseline == baseline_choice::of_task || measure_.baseline == baseline_choice::eager;
   if (eager) return true;
-  stage_clock clock(state_.seconds.reference);
-  const auto taken = state_.manager->baseline(measure_.baseline);
-  if (!taken) return fail_task(taken.error());
-  baseline_ = *taken;
-  return true;
+  {
+    stage_clock clock(state_.seconds.reference);
+    auto taken = state_.manager->baseline(measure_.baseline, device_use::beside_candidate);
+    if (!taken && taken.error().code == base::errc::exhausted) {
+      // The candidate may hold the memory that it lacks.
+      end_candidate();
+      taken = state_.manager->baseline(measure_.baseline, device_use::alone);
+    }
+    if (!taken) return fail_task(taken.error());
+    baseline_ = *taken;
+  }
+  return candidate_ != nullptr || start();
 }
 
 bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, std::uint64_t round,

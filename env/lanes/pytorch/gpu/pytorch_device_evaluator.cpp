@@ -81,11 +81,12 @@ base::expected<device_module_task*> module_device_manager::change_to(
   return current_;
 }
 
-base::expected<device_module*> module_device_manager::baseline(baseline_choice which) {
+base::expected<device_module*> module_device_manager::baseline(baseline_choice which,
+                                                               device_use use) {
   QUERN_TRY(auto* from, zygote());
   if (current_ == nullptr)
     return base::fail(base::errc::unavailable, "baseline {} of no task", name_of(which));
-  return baseline_of(*current_, which, *from, *context_, memory_, core_);
+  return baseline_of(*current_, which, *from, *context_, memory_, core_, use);
 }
 
 bool module_device_manager::is_known(const std::string& id) const {

@@ -69,7 +69,7 @@ class module_device_manager {
                                           drawing where = drawing::on_device);
   /// The process in which the reference of the task that get() gave last is called as this baseline
   /// (baseline_of()).
-  base::expected<device_module*> baseline(baseline_choice which);
+  base::expected<device_module*> baseline(baseline_choice which, device_use use);
   /// Whether get() finds what was learnt about it.
   [[nodiscard]] bool is_known(const std::string& id) const;
   /// Tasks that were prepared ahead and not used since. One more than there is room for would push

@@ -8,7 +8,6 @@ from module_repeats import seed_all
 from module_tensors import DTYPES
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-MOST_KEPT = 512 << 20  # of what rows were made in: to give it back each time takes longer than a row
 
 
 def plain_among(values):
@@ -72,6 +71,3 @@ class Rows:
             apart = stride // DTYPES[number].itemsize
             flat = of.memory.view(address + first * stride, number, (calls * apart,), bool(of.bools) and of.bools[i])
             flat.as_strided(values.shape, (apart, *dense_strides(shape))).copy_(values)
-
-    def give_back(self):
-        self.child.memory.give_back(MOST_KEPT)
