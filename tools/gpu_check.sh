@@ -244,7 +244,7 @@ if [ -x "$modules" ]; then
   fi
   # Calls of 900 us and longer, as precise as their P99 is wanted; and of some 160 us.
   alone "modules against themselves, long calls" 14 "$(pick "modules against themselves, long calls" 85 260)" 530 "$modules" self --gpu @GPU@ \
-    --compilers "$threads" --only mlp,matmul,layer_norms --budget-s 3 --precision 0.0038 --count "$(pick "modules against themselves, long calls" 16 60)"
+    --compilers "$threads" --only mlp,matmul,layer_norms --budget-s 4 --precision 0.003 --count "$(pick "modules against themselves, long calls" 16 60)"
   alone "modules against themselves, short calls" 14 "$(pick "modules against themselves, short calls" 35 190)" 530 "$modules" self --gpu @GPU@ \
     --compilers "$threads" --only softmax,reduction --budget-s 0.5 --count "$(pick "modules against themselves, short calls" 16 100)"
   alone "rate of modules" 14 "$(pick "rate of modules" 60 150)" 530 "$modules" rate --honest --gpu @GPU@ --compilers "$threads" \

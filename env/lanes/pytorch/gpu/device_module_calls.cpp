@@ -8,7 +8,6 @@
 #include "env/gpu/check_layer.hpp"
 #include "env/gpu/read_difference.hpp"
 #include "env/judge/compare.hpp"
-#include "env/lanes/pytorch/gpu/module_limits.hpp"
 
 namespace quern::env {
 namespace {
@@ -191,25 +190,18 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
 finding device_module_calls::compare(std::span<const module_case> window, const std::string& where,
                                      step_clock* step) {
   finding f = compare_once(window, where);
-  bool alone = false;
+  auto use = device_use::beside_candidate;
   while (f.kind == verdict_kind::wrong_value) {
     if (step != nullptr) step->next(step_of_limits);
-    const auto use = alone ? device_use::alone : device_use::beside_candidate;
-    auto wider = widen_limits(task_, window, context_, memory_, use);
-    if (!wider && !alone && end_candidate_) {
-      // Libraries tell a lack of memory by errors of many kinds. Outputs of both sides are in the
-      // evaluator's memory.
-      end_candidate_();
-      alone = true;
-      continue;
-    }
+    // Outputs of both sides are in the evaluator's memory, whether the candidate ends or not.
+    const auto wider = widen_limits(task_, window, context_, memory_, use, end_candidate_);
     if (!wider && wider.error().code == base::errc::exhausted)
       return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
     if (!wider) return of_error(wider.error());
     if (!*wider) break;
     f = compare_once(window, where);
   }
-  begins_again_ = alone && f.ok();
+  begins_again_ = use == device_use::alone && f.ok();
   if (begins_again_) return {verdict_kind::unsupported, "", ended_for_limits, std::nullopt};
   return f;
 }

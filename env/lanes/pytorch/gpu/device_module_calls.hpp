@@ -15,6 +15,7 @@
 #include "env/gpu/device_context.hpp"
 #include "env/lanes/pytorch/gpu/device_module.hpp"
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
+#include "env/lanes/pytorch/gpu/module_limits.hpp"
 #include "env/verdict/finding.hpp"
 
 namespace quern::env {
@@ -48,8 +49,8 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
-  /// Ends the candidate's process, for compare(): the reference may need its memory in f64.
-  void end_candidate_by(std::function<void()> ends) { end_candidate_ = std::move(ends); }
+  /// For compare().
+  void end_candidate_by(candidate_end end) { end_candidate_ = std::move(end); }
   /// Who looks at the core before windows and between calls: not null.
   void look_by(core_look look) { look_ = std::move(look); }
 
@@ -117,7 +118,7 @@ class device_module_calls {
   std::uint64_t staged_;
   const device_allocation& flush_;
   bool flushes_ = true, begins_again_ = false;
-  std::function<void()> end_candidate_;  ///< null: nobody does
+  candidate_end end_candidate_;  ///< null: nobody does
   core_look look_ = core_pace_ns;
   device_module* reference_;
   double limits_wider_ = 1;

@@ -18,6 +18,11 @@ void add_finding(task_report& report, bool fatal, std::string rule, std::string 
   report.findings.push_back({fatal, std::move(rule), std::move(text)});
 }
 
+/// Of what says that a task is not judged here.
+std::string rule_of(const base::error& why) {
+  return why.code == base::errc::exhausted ? "skipped" : "failed";
+}
+
 bool all_clean(const std::vector<device_finding>& found) {
   return std::ranges::all_of(found, [](const device_finding& one) { return one.clean(); });
 }
@@ -48,17 +53,15 @@ base::expected<task_report> device_module_checker::look(const task& what, bool w
   if (!prepared) {
     const base::error& why = prepared.error();
     if (why.code == base::errc::unavailable) return tl::make_unexpected(why);
-    add_finding(report, true, why.code == base::errc::exhausted ? "skipped" : "failed",
-                why.message);
+    add_finding(report, true, rule_of(why), why.message);
     return report;
   }
   device_module_task& of = **prepared;
   if (const auto found =
           find_limit(of, 0, with_.manager->context(), with_.manager->memory(), device_use::alone);
       !found) {
-    if (found.error().code != base::errc::invalid_argument)
-      return tl::make_unexpected(found.error());
-    add_finding(report, true, "failed", found.error().message);
+    if (found.error().code == base::errc::unavailable) return tl::make_unexpected(found.error());
+    add_finding(report, true, rule_of(found.error()), found.error().message);
     return report;
   }
   report.facts = facts_of(of.sheet, of.places.at);
@@ -66,6 +69,9 @@ base::expected<task_report> device_module_checker::look(const task& what, bool w
   report.baseline_ns = std::llround(of.baseline_ns);
   report.floor_ns = std::llround(of.floor_ns);
   report.worst_error = of.share_of_limit;
+  if (of.in_f64 == false && !of.sheet.draws)
+    add_finding(report, false, "tolerance",
+                "the reference does not run in f64: limits are those of its type");
   if (of.sheet.is_constant)
     add_finding(report, !what.degenerate, "constant_output",
                 "every output has one value everywhere: a kernel that computes nothing would be "
@@ -93,7 +99,7 @@ base::status device_module_checker::look_at_results(device_module_task& of, task
   auto& memory = with_.manager->memory();
   const task& what = *of.subject;
   // A candidate comes to all of them: what goes wrong there is to show here.
-  if (const auto widened = widen_limit(of, context, memory, device_use::alone); !widened) {
+  if (const auto widened = widen_limit(of, context, memory); !widened) {
     if (widened.error().code != base::errc::invalid_argument)
       return tl::make_unexpected(widened.error());
     add_finding(report, true, "failed", widened.error().message);

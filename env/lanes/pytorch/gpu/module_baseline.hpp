@@ -20,10 +20,12 @@ constexpr bool is_compiled(baseline_choice which) {
 /// The process in which the reference is called as this baseline; the one that says what is right
 /// goes on beside it. `of` has its processes and its memory. Made and compared with eager on every
 /// case when it is asked for first; kept until another baseline or another task is asked for. Valid
-/// until then. `which`: not eager. Errors name the baseline: invalid_argument: it cannot be made of
-/// this reference, or gives other results; unavailable: of this host; exhausted: as find_limit()'s.
+/// until then. `which`: not eager. `end`: as widen_limits() has it. Errors name the baseline:
+/// invalid_argument: it cannot be made of this reference, or gives other results; unavailable: of
+/// this host; exhausted: as find_limit()'s.
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
                                            python_zygote& zygote, device_context& context,
-                                           module_memory& memory, int core, device_use use);
+                                           module_memory& memory, int core,
+                                           const candidate_end& end);
 
 }  // namespace quern::env

@@ -86,11 +86,6 @@ bool is_of_first(const device_module_task& of, const module_case& one) {
   return one.family == of.cases.front().family;
 }
 
-/// What the task itself says, it says to all.
-void note_why(device_module_task& of, const base::error& why, device_use use) {
-  if (why.code == base::errc::invalid_argument && use == device_use::alone) of.cannot_widen = why;
-}
-
 void set_first_limit(device_module_task& of, const output_limits& limit) {
   of.is_widened = true;
   for (module_case& one : of.cases)
@@ -108,15 +103,20 @@ base::expected<output_limits> limit_of_more(device_module_task& of, device_conte
     ++other.seed;
     QUERN_TRY(const auto results, calibrate(of, other, context, memory, true));
     // Alone, too: with fewer errors than there are the limit would stay narrow for all.
-    QUERN_CHECK(check_f64(of, results, device_use::beside_candidate));
+    if (!results.in_f64)
+      return base::fail(base::errc::exhausted,
+                        "the reference ran in f64 on one content, and does not on another");
     for (std::size_t o = 0; o < of_output.size(); ++o)
       of_output[o].push_back(results.scales[o]);
   }
   std::vector<result_scale> all;
   for (const auto& contents : of_output)
     all.push_back(pooled(contents));
-  QUERN_TRY(auto limit, limits_of(of.places.at, of.subject->tolerance, all));
-  of.share_of_limit = largest_share_of(all, limit);
+  auto limit = limits_of(of.places.at, of.subject->tolerance, all);
+  if (limit)
+    of.share_of_limit = largest_share_of(all, *limit);
+  else
+    of.cannot_widen = limit.error();  // what the task itself says, it says to all
   return limit;
 }
 
@@ -132,7 +132,10 @@ base::status find_first_limit(device_module_task& of, described_results results,
     set_first_limit(of, of_more);
     return {};
   }
-  if (!limit) return tl::make_unexpected(limit.error());
+  if (!limit) {
+    of.cannot_widen = limit.error();
+    return tl::make_unexpected(limit.error());
+  }
   of.share_of_limit = largest_share_of(of.first_scales, *limit);
   of.cases.front().limit = std::move(*limit);
   of.is_widened = !has_more;
@@ -155,10 +158,7 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
   QUERN_TRY(auto results, calibrate(of, one, context, memory, true));
   QUERN_CHECK(check_f64(of, results, use));
   if (place == 0) {
-    if (auto found = find_first_limit(of, std::move(results), context, memory); !found) {
-      note_why(of, found.error(), use);
-      return tl::make_unexpected(std::move(found.error()));
-    }
+    QUERN_CHECK(find_first_limit(of, std::move(results), context, memory));
     return true;
   }
   of.in_f64 = results.in_f64;
@@ -188,14 +188,11 @@ base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place
 }
 
 base::expected<bool> widen_limit(device_module_task& of, device_context& context,
-                                 module_memory& memory, device_use use) {
+                                 module_memory& memory) {
   if (of.is_widened) return false;
   if (of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
   auto limit = limit_of_more(of, context, memory);
-  if (!limit) {
-    note_why(of, limit.error(), use);
-    return tl::make_unexpected(limit.error());
-  }
+  if (!limit) return tl::make_unexpected(limit.error());
   // The first content may have had larger results than others: nobody is held to less than before.
   set_first_limit(of, of.cases.front().limit->widest(*limit));
   return true;
@@ -207,8 +204,10 @@ const output_limits* limit_of(const device_module_task& of, std::string_view fam
   return one->limit ? &*one->limit : one->narrow ? &*one->narrow : nullptr;
 }
 
-base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
-                                  device_context& context, module_memory& memory, device_use use) {
+namespace {
+
+base::expected<bool> next_wider(device_module_task& of, std::span<const module_case> window,
+                                device_context& context, module_memory& memory, device_use use) {
   bool wider = false;
   for (const module_case& one : window) {
     const auto known = std::ranges::find(of.cases, one.family, &module_case::family);
@@ -219,7 +218,22 @@ base::expected<bool> widen_limits(device_module_task& of, std::span<const module
   }
   const std::string_view first = of.cases.front().family;
   if (wider || std::ranges::find(window, first, &module_case::family) == window.end()) return wider;
-  return widen_limit(of, context, memory, use);
+  return widen_limit(of, context, memory);
+}
+
+}  // namespace
+
+base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
+                                  device_context& context, module_memory& memory, device_use& use,
+                                  const candidate_end& end) {
+  auto wider = next_wider(of, window, context, memory, use);
+  // Libraries tell a lack of memory by errors of many kinds.
+  if (wider || use == device_use::alone || !end) return wider;
+  if (!end())
+    return base::fail(base::errc::unavailable,
+                      "the candidate's process does not end, whose memory the reference needs");
+  use = device_use::alone;
+  return next_wider(of, window, context, memory, use);
 }
 
 }  // namespace quern::env

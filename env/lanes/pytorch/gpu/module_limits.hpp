@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -34,14 +35,21 @@ base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place
 /// that is done, or one content is enough. Errors as find_limit()'s; where the task is to blame,
 /// each time.
 base::expected<bool> widen_limit(device_module_task& of, device_context& context,
-                                 module_memory& memory, device_use use);
+                                 module_memory& memory);
 
 /// What results on contents of a distribution are held to, by what is known so far; null: nothing,
 /// since the reference is too far from what it computes there. Valid until the next of these calls.
 const output_limits* limit_of(const device_module_task& of, std::string_view family);
+
+/// Ends the candidate's process, whose memory the reference may need in f64. Whether it has ended.
+using candidate_end = std::function<bool()>;
+
 /// The next wider limits for the cases of a window, in which something lies beyond what is known so
-/// far: find_limit(), and behind it widen_limit(). False: there are no wider ones.
+/// far: find_limit(), and behind it widen_limit(). False: there are no wider ones. `use`: as it is
+/// now. Where that is beside a candidate and they are not found, `end` is called, unless it is
+/// null, and they are asked for alone. Errors as theirs; `unavailable`: the candidate does not end.
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
-                                  device_context& context, module_memory& memory, device_use use);
+                                  device_context& context, module_memory& memory, device_use& use,
+                                  const candidate_end& end);
 
 }  // namespace quern::env

@@ -28,6 +28,12 @@ void pytorch_device_evaluation::begin_look(step_clock& step, std::uint64_t other
   looking_.emplace(&*own_memory_, others);
 }
 
+void pytorch_device_evaluation::look_at_what_follows() {
+  if (looking_) return;
+  step_clock step(state_.steps, memory_step);
+  begin_look(step, moved_by_reference);
+}
+
 void pytorch_device_evaluation::end_look(step_clock& step) {
   if (!looking_) return;
   step.next(memory_step);
@@ -74,11 +80,11 @@ std::optional<finding> pytorch_device_evaluation::called_on(device_module_calls&
 device_module_calls pytorch_device_evaluation::calls_by(std::uint64_t seed) {
   device_module_calls calls(*task_, state_.manager->context(), state_.manager->memory(),
                             *candidate_, seed);
-  calls.end_candidate_by([this] { end_candidate(); });
+  calls.end_candidate_by([this] { return end_candidate(); });
   return calls;
 }
 
-void pytorch_device_evaluation::end_candidate() {
+bool pytorch_device_evaluation::end_candidate() {
   looking_.reset();
   const int pid = candidate_->child().pid();
   if (auto zygote = state_.manager->zygote()) (void)(*zygote)->end(candidate_->child());
@@ -86,8 +92,11 @@ void pytorch_device_evaluation::end_candidate() {
   // A process with much memory of the device takes seconds to end.
   constexpr int most_looks = 1000;
   constexpr auto between_looks = std::chrono::milliseconds(10);
-  for (int i = 0; i < most_looks && ::kill(pid, 0) == 0; ++i)
+  for (int i = 0; i < most_looks; ++i) {
+    if (::kill(pid, 0) != 0) return true;
     std::this_thread::sleep_for(between_looks);
+  }
+  return false;
 }
 
 bool pytorch_device_evaluation::check(device_module_calls& calls, const module_case& one,
@@ -101,7 +110,7 @@ bool pytorch_device_evaluation::check(device_module_calls& calls, const module_c
 std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_calls& calls,
                                                               std::size_t place,
                                                               const std::string& name,
-                                                              double& stage) {
+                                                              double& stage, bool looks) {
   if (task_->cases[place].limit) return std::nullopt;
   {
     stage_clock clock(state_.seconds.reference);
@@ -114,7 +123,7 @@ std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_call
   stage_clock clock(stage);
   const module_case one = task_->cases[place];
   const std::size_t cases = task_->cases.size();
-  const auto f = called_on(calls, one, name, false);
+  const auto f = called_on(calls, one, name, looks);
   if (!f || begins_again_) return false;
   if (task_->cases.size() < cases) return std::nullopt;  // it judges nobody
   verdict_.checks.push_back({name, f->ok(), f->detail});
@@ -129,7 +138,9 @@ bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
   auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);
   if (!found && candidate_) {
     // It may hold memory of the device that the reference needs in f64.
-    end_candidate();
+    if (!end_candidate())
+      return fail_host({base::errc::unavailable,
+                        "the candidate's process does not end, whose memory the reference needs"});
     found = find_limit(*task_, place, context, memory, device_use::alone);
   }
   if (!found) return fail_task(found.error());
@@ -161,7 +172,6 @@ bool pytorch_device_evaluation::verify_otherwise() {
 
 bool pytorch_device_evaluation::check_case(device_module_calls& calls, std::size_t place) {
   stage_clock clock(state_.seconds.verify);
-  // The first by itself, and all that follow together, with what the reference takes.
   return check(calls, task_->cases[place], task_->cases[place].name, !looking_);
 }
 
@@ -178,10 +188,13 @@ bool pytorch_device_evaluation::verify() {
   for (std::size_t i = 0; i < task_->cases.size();) {
     const std::size_t cases = task_->cases.size();
     const std::string name = task_->cases[i].name;  // the case may be left out
-    const auto narrowly = check_narrowly(calls, i, name, state_.seconds.verify);
+    // The first by itself, and all that follow together, with what the reference takes.
+    const auto narrowly = check_narrowly(calls, i, name, state_.seconds.verify, !looking_);
     if (narrowly && !*narrowly) return otherwise();
-    if (narrowly || task_->cases.size() < cases) {
-      i += narrowly ? 1 : 0;
+    if (task_->cases.size() < cases) continue;
+    if (narrowly) {
+      look_at_what_follows();
+      ++i;
       continue;
     }
     bool can_judge = false;
@@ -190,8 +203,7 @@ bool pytorch_device_evaluation::verify() {
     if (!candidate_) return from_the_beginning();
     if (!can_judge) continue;
     if (!check_case(calls, i)) return otherwise();
-    step_clock step(state_.steps, memory_step);
-    if (!looking_) begin_look(step, moved_by_reference);
+    look_at_what_follows();
     ++i;
   }
   const module_case first = task_->cases.front();
@@ -213,7 +225,7 @@ bool pytorch_device_evaluation::check_again(std::uint64_t round) {
   const auto again = [&] {
     return std::exchange(begins_again_, false) && start() && check_again(round);
   };
-  const auto narrowly = check_narrowly(by_eager, place, name, state_.seconds.reverify);
+  const auto narrowly = check_narrowly(by_eager, place, name, state_.seconds.reverify, false);
   if (narrowly) return *narrowly || again();
   bool can_judge = false;
   // A case that judges nobody any more: what it would have shown, the first shows.

@@ -214,16 +214,12 @@ bool pytorch_device_evaluation::take_baseline() {
   if (eager) return true;
   {
     stage_clock clock(state_.seconds.reference);
-    auto taken = state_.manager->baseline(measure_.baseline, device_use::beside_candidate);
-    if (!taken && taken.error().code == base::errc::exhausted) {
-      // The candidate may hold the memory that it lacks.
-      end_candidate();
-      taken = state_.manager->baseline(measure_.baseline, device_use::alone);
-    }
+    const auto taken =
+        state_.manager->baseline(measure_.baseline, [this] { return end_candidate(); });
     if (!taken) return fail_task(taken.error());
     baseline_ = *taken;
   }
-  return candidate_ != nullptr || start();
+  return candidate_ || start();
 }
 
 bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, std::uint64_t round,

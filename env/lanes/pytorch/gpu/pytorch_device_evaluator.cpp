@@ -82,11 +82,11 @@ base::expected<device_module_task*> module_device_manager::change_to(
 }
 
 base::expected<device_module*> module_device_manager::baseline(baseline_choice which,
-                                                               device_use use) {
+                                                               const candidate_end& end) {
   QUERN_TRY(auto* from, zygote());
   if (current_ == nullptr)
     return base::fail(base::errc::unavailable, "baseline {} of no task", name_of(which));
-  return baseline_of(*current_, which, *from, *context_, memory_, core_, use);
+  return baseline_of(*current_, which, *from, *context_, memory_, core_, end);
 }
 
 bool module_device_manager::is_known(const std::string& id) const {

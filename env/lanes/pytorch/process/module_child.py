@@ -465,19 +465,23 @@ class Child:
         return answer
 
     def allow_tf32_convolutions(self, found, wide, call):
-        """Which kernel a library takes depends on layouts, and one in TF32 is right, too: half of its error counts in the scales
-        `found`, unless that is so large that the reference could not be compared with anybody. A limit is four times what counts
-        (calibration.hpp), so twice the error: two kernels in TF32 are each so far from f64. False: that could not be found out."""
-        self.restore()
+        """Which kernel a library takes depends on layouts, and one in TF32 is right, too: its error counts in the scales `found`,
+        unless it is so large that the reference could not be compared with anybody. A limit is four times what counts
+        (calibration.hpp). Of operands that are cut, half of the error counts: errors have one sign, and are up to six times those of
+        rounded ones on a constant, and two kernels are each so far from f64. False: that could not be found out."""
         whole = True
         try:
-            with Tf32Convolutions() as mode:
-                coarse = call()
-            others = scales(coarse, wide) if mode.used else found
-            for one, other in zip(found, others, strict=True):
-                counts = other["worst_error"] / 2
-                if counts <= one["rms"] / 16:
-                    one["worst_error"] = max(one["worst_error"], counts)
+            for change, share in ((Tf32Convolutions.rounded, 1), (Tf32Convolutions.cut, 0.5)):
+                self.restore()
+                with Tf32Convolutions(change) as mode:
+                    coarse = call()
+                if not mode.used:
+                    break
+                for one, other in zip(found, scales(coarse, wide), strict=True):
+                    counts = share * other["worst_error"]
+                    if counts <= one["rms"] / 16:
+                        one["worst_error"] = max(one["worst_error"], counts)
+                coarse = None
         except RuntimeError:
             whole = False  # not within this device's memory
         self.restore()

@@ -20,8 +20,9 @@ ROOM = 400
 # makes contexts for others meanwhile and answers late.
 MOST_KEPT = 64 << 20
 AT_HAND = 32 << 20  # of that, taken before anybody asks
-# The same of a reference while its task is judged, which takes as much again for the next call: one part in so many of the device.
-KEPT_OF_DEVICE = 32
+# The same of a reference while its task is judged, which takes as much again for the next call: at most, and one part in so many
+# of the device. Its two processes together stay below moved_by_reference (pytorch_device_state.hpp).
+MOST_KEPT_BETWEEN_CALLS, KEPT_OF_DEVICE = 3 << 29, 32
 WARM_UPS = 3  # of a model before its launches are captured: libraries have chosen their kernels by then
 INPUTS = 0  # QUERN_INPUTS of env/device/window_part.h
 
@@ -76,7 +77,8 @@ class DeviceMemory:
             torch.nn.functional.linear(left, left).mul_(2).add_(left).relu_().sum().item()
             left.uniform_()
             torch.equal(left.view(torch.int32), left.clone().view(torch.int32))
-        self.kept_between_calls = torch.cuda.get_device_properties(self.device).total_memory // KEPT_OF_DEVICE
+        of_device = torch.cuda.get_device_properties(self.device).total_memory
+        self.kept_between_calls = min(MOST_KEPT_BETWEEN_CALLS, of_device // KEPT_OF_DEVICE)
         self.scratch = torch.zeros(64, device=self.device)
         torch.empty(AT_HAND, dtype=torch.uint8, device=self.device)
         self.waits()
@@ -154,27 +156,32 @@ class DeviceMemory:
 
 
 class Tf32Convolutions(TorchFunctionMode):
-    """Convolutions whose operands in f32 are cut to the ten bits of TF32: what torch's settings allow a GPU to compute. Its
-    matrix units ignore the other bits. Who rounds them before is nearer to f64. `used`: there was one."""
+    """Convolutions whose operands in f32 have the ten bits of TF32: what torch's settings allow a GPU to compute. `change`: cut,
+    since its matrix units ignore the other bits, or rounded, as many kernels do before. `used`: there was one."""
 
     NAMES = frozenset(f"conv{transposed}{axes}d" for transposed in ("", "_transpose") for axes in (1, 2, 3))
 
-    def __init__(self):
+    def __init__(self, change):
         super().__init__()
-        self.used = False
+        self.change, self.used = change, False
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if getattr(func, "__name__", "") in self.NAMES:
             self.used = True
-            args = tuple(map(self.cut, args))
-            kwargs = {name: self.cut(value) for name, value in (kwargs or {}).items()}
+            args = tuple(map(self.changed, args))
+            kwargs = {name: self.changed(value) for name, value in (kwargs or {}).items()}
         return func(*args, **(kwargs or {}))
+
+    def changed(self, value):
+        return self.change(value) if isinstance(value, torch.Tensor) and value.dtype == torch.float32 else value
 
     @staticmethod
     def cut(value):
-        if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
-            return value
         return (value.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+    @staticmethod
+    def rounded(value):
+        return ((value.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
 
 
 def scales(outputs, wide):

@@ -134,7 +134,7 @@ TEST_CASE("a limit of few results is found on more contents when one lies beyond
 TEST_CASE("a candidate that is ended to find a limit is timed again from its beginning") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
-  // Its second call in f64 fails: the first that is made beside a candidate.
+  // Its second call in f64 fails, on the first of more contents.
   const auto seldom = rounding_task(seldom_rounded, "8", "== 2");
   const std::int64_t before = with->asked;
   const verdict exact = judged_by_fake(module_that_returns("x + x"), true, seldom);

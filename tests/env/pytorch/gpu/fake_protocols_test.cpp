@@ -175,6 +175,33 @@ TEST_CASE("a baseline of CUDA graphs is captured, stays, and is measured over") 
   CHECK((*with->manager->get(task_of(layered)))->processes.baseline == nullptr);
 }
 
+TEST_CASE("a baseline beyond a narrow limit needs f64, for which the candidate may have to end") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // It rounds unless it is compiled. The candidate rounds alike, so that nothing has needed f64
+  // when the baseline does. The first call in f64 fails: beside the candidate.
+  const char* const rounds = "x.to(torch.bfloat16).float() * 2";
+  const auto of = task_of(
+      std::string("import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
+                  "    def forward(self, x):\n        global calls\n"
+                  "        if x.dtype == torch.float64:\n            calls += 1\n"
+                  "            if calls == 1: raise RuntimeError('no memory is left')\n"
+                  "            return x * 2\n"
+                  "        if torch.compiler.is_compiling(): return x * 2\n        return ") +
+      rounds + "\n\ndef get_inputs():\n    return [torch.rand(256, 258)]\n");
+  const std::string alike = std::string("import torch\n\nclass ModelNew(torch.nn.Module):\n") +
+                            "    def forward(self, x):\n        return " + rounds + "\n";
+  CHECK(name_of(judged_by_fake(alike, false, of).kind) == "ok");
+  CHECK_FALSE((*with->manager->get(of))->in_f64);
+  const std::int64_t before = with->asked;
+  const verdict v = measured(alike, by(protocol_kernelbench, baseline_choice::compile), of);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "ok");
+  CHECK(timed_outputs(v).pass);
+  CHECK(with->asked - before >= 2);
+  CHECK((*with->manager->get(of))->in_f64 == true);
+}
+
 TEST_CASE("a baseline that cannot be made is a refusal that names it, and says why") {
   if (device_that_is_none() == nullptr) return;
   const auto how = by(protocol_kernelbench, baseline_choice::graph);
