@@ -15,7 +15,7 @@ def slots_of(address, stride):
     base, size = ctypes.c_uint64(), ctypes.c_size_t()
     if driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address)):
         return 1
-    return max(1, min(8, (base.value + size.value - address) // stride))
+    return max(1, min(64, (base.value + size.value - address) // stride))
 
 
 class ModelNew(nn.Module):
