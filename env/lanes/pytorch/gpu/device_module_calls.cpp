@@ -26,9 +26,8 @@ finding of_error(const base::error& e) {
 constexpr std::array<std::uint32_t, 2> poison_words{0xFFFFFFFF, 0x5F5F5F5F};
 
 constexpr double reference_call_s = 300;
-constexpr std::string_view step_of_limits = "limits of results, in f64";
-constexpr const char* ended_for_limits =
-    "the reference does not run in f64 beside the candidate, whose results are right";
+constexpr const char* begins_again_text =
+    "its results are right by limits that were found behind them: it begins again";
 
 constexpr std::uint64_t in_words(std::int64_t bytes) {
   return (static_cast<std::uint64_t>(bytes) + 3) / 4 * 4;
@@ -190,7 +189,8 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
 finding device_module_calls::compare(std::span<const module_case> window, const std::string& where,
                                      step_clock* step) {
   finding f = compare_once(window, where);
-  auto use = device_use::beside_candidate;
+  auto use = device_use::beside_others;
+  bool found_some = false;
   while (f.kind == verdict_kind::wrong_value) {
     if (step != nullptr) step->next(step_of_limits);
     // Outputs of both sides are in the evaluator's memory, whether the candidate ends or not.
@@ -199,10 +199,11 @@ finding device_module_calls::compare(std::span<const module_case> window, const 
       return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
     if (!wider) return of_error(wider.error());
     if (!*wider) break;
+    found_some = true;
     f = compare_once(window, where);
   }
-  begins_again_ = use == device_use::alone && f.ok();
-  if (begins_again_) return {verdict_kind::unsupported, "", ended_for_limits, std::nullopt};
+  begins_again_ = f.ok() && (use == device_use::alone || (found_some && begins_again_for_limits_));
+  if (begins_again_) return {verdict_kind::unsupported, "", begins_again_text, std::nullopt};
   return f;
 }
 
@@ -216,7 +217,9 @@ finding device_module_calls::compare_once(std::span<const module_case> window,
   std::vector<std::size_t> compared;
   for (std::size_t n = 0; n < window.size() * outputs.size(); ++n) {
     const output_limits* limit = limit_of(task_, window[n / outputs.size()].family);
-    if (limit == nullptr) continue;
+    if (limit == nullptr && is_left_out(task_, window[n / outputs.size()].family)) continue;
+    if (limit == nullptr)
+      return of_host(fmt::format("{}: there is no limit of its results", where));
     const std::size_t o = n % outputs.size();
     context_.compare(at(memory_.snapshot(), n), at(memory_.reference_outputs(), n), outputs[o],
                      limit->widened(limits_wider_).at(o));

@@ -49,6 +49,9 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
+  /// Has compare() begin again where it found limits, also while the candidate's process lives:
+  /// what is timed would have the seconds of that in it.
+  void begin_again_for_limits() { begins_again_for_limits_ = true; }
   /// For compare().
   void end_candidate_by(candidate_end end) { end_candidate_ = std::move(end); }
   /// Who looks at the core before windows and between calls: not null.
@@ -119,6 +122,7 @@ class device_module_calls {
   const device_allocation& flush_;
   bool flushes_ = true, begins_again_ = false;
   candidate_end end_candidate_;  ///< null: nobody does
+  bool begins_again_for_limits_ = false;
   core_look look_ = core_pace_ns;
   device_module* reference_;
   double limits_wider_ = 1;

@@ -18,9 +18,11 @@ void add_finding(task_report& report, bool fatal, std::string rule, std::string 
   report.findings.push_back({fatal, std::move(rule), std::move(text)});
 }
 
-/// Of what says that a task is not judged here.
-std::string rule_of(const base::error& why) {
-  return why.code == base::errc::exhausted ? "skipped" : "failed";
+/// Says that the task is not judged here, unless the host is to blame.
+base::status report_task(task_report& report, const base::error& why) {
+  if (why.code == base::errc::unavailable) return tl::make_unexpected(why);
+  add_finding(report, true, why.code == base::errc::exhausted ? "skipped" : "failed", why.message);
+  return {};
 }
 
 bool all_clean(const std::vector<device_finding>& found) {
@@ -51,17 +53,15 @@ base::expected<task_report> device_module_checker::look(const task& what, bool w
   QUERN_CHECK(with_.care->take_up());
   const auto prepared = with_.manager->get(std::make_shared<const task>(what));
   if (!prepared) {
-    const base::error& why = prepared.error();
-    if (why.code == base::errc::unavailable) return tl::make_unexpected(why);
-    add_finding(report, true, rule_of(why), why.message);
+    QUERN_CHECK(report_task(report, prepared.error()));
     return report;
   }
   device_module_task& of = **prepared;
-  if (const auto found =
-          find_limit(of, 0, with_.manager->context(), with_.manager->memory(), device_use::alone);
-      !found) {
-    if (found.error().code == base::errc::unavailable) return tl::make_unexpected(found.error());
-    add_finding(report, true, rule_of(found.error()), found.error().message);
+  auto use = device_use::alone;
+  const auto found =
+      find_limit(of, 0, with_.manager->context(), with_.manager->memory(), use, nullptr);
+  if (!found) {
+    QUERN_CHECK(report_task(report, found.error()));
     return report;
   }
   report.facts = facts_of(of.sheet, of.places.at);
@@ -100,14 +100,16 @@ base::status device_module_checker::look_at_results(device_module_task& of, task
   const task& what = *of.subject;
   // A candidate comes to all of them: what goes wrong there is to show here.
   if (const auto widened = widen_limit(of, context, memory); !widened) {
-    if (widened.error().code != base::errc::invalid_argument)
-      return tl::make_unexpected(widened.error());
-    add_finding(report, true, "failed", widened.error().message);
+    QUERN_CHECK(report_task(report, widened.error()));
   }
   report.worst_error = of.share_of_limit;
   for (std::size_t place = 1; place < of.cases.size();) {
-    QUERN_TRY(const bool judges, find_limit(of, place, context, memory, device_use::alone));
-    place += judges ? 1 : 0;
+    auto use = device_use::alone;
+    const auto judges = find_limit(of, place, context, memory, use, nullptr);
+    if (!judges) {
+      QUERN_CHECK(report_task(report, judges.error()));
+    }
+    place += judges.value_or(true) ? 1 : 0;
   }
   QUERN_TRY(const auto unused, inputs_without_use(of));
   for (const std::size_t i : unused)

@@ -54,8 +54,8 @@ struct device_module_task {
   lent_weights weights;
   module_places places;
   std::vector<module_case> cases;  ///< the first: as timed calls have it
-  /// Whether the reference ran in f64 when it was asked last. False: it did not, alone on the
-  /// device, or it draws and is not asked. Empty: not asked yet.
+  /// Whether the reference has run in f64. False: on no content so far, of which one was asked for
+  /// alone on the device, or it draws and is not asked. Empty: not asked yet.
   std::optional<bool> in_f64;
   /// Of the first case, on its one content.
   std::vector<result_scale> first_scales;

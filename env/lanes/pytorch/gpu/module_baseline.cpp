@@ -76,8 +76,7 @@ base::expected<std::optional<std::size_t>> first_beyond(const device_module_task
 /// Whether it computes what eager does, on every case of the task.
 base::status check_against_eager(device_module& process, baseline_choice which,
                                  device_module_task& of, device_context& context,
-                                 module_memory& memory, const candidate_end& end) {
-  auto use = device_use::beside_candidate;
+                                 module_memory& memory) {
   const std::vector<module_case> cases = of.cases;  // one may be left out
   for (const module_case& one : cases) {
     QUERN_CHECK(make_content(of, {&one, 1}, context, memory));
@@ -87,8 +86,9 @@ base::status check_against_eager(device_module& process, baseline_choice which,
     QUERN_CHECK(call_on_poison(process, which, of, context, memory, 0));
     std::vector<device_finding> found;
     QUERN_TRY(auto beyond, first_beyond(of, one, context, memory, found));
+    auto use = device_use::beside_others;
     while (beyond) {
-      QUERN_TRY(const bool wider, widen_limits(of, {&one, 1}, context, memory, use, end));
+      QUERN_TRY(const bool wider, widen_limits(of, {&one, 1}, context, memory, use, nullptr));
       if (!wider) break;
       QUERN_TRY(beyond, first_beyond(of, one, context, memory, found));
     }
@@ -110,8 +110,7 @@ base::status check_against_eager(device_module& process, baseline_choice which,
 
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
                                            python_zygote& zygote, device_context& context,
-                                           module_memory& memory, int core,
-                                           const candidate_end& end) {
+                                           module_memory& memory, int core) {
   module_processes& processes = of.processes;
   if (processes.baseline && processes.baseline_is == which) return processes.baseline.get();
   processes.baseline.reset();  // first: its memory on the device is needed
@@ -144,7 +143,7 @@ base::expected<device_module*> baseline_of(device_module_task& of, baseline_choi
   // Its compilers are done with all others. A process of another user may stay where it is: times
   // are less even then.
   if (core >= 0) (void)pin_to(made->child().pid(), core);
-  QUERN_CHECK(check_against_eager(*made, which, of, context, memory, end));
+  QUERN_CHECK(check_against_eager(*made, which, of, context, memory));
   processes.baseline = std::move(made);
   processes.baseline_is = which;
   return processes.baseline.get();

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
-#include "env/lanes/pytorch/gpu/module_limits.hpp"
 #include "env/verdict/baseline.hpp"
 
 namespace quern::env {
@@ -20,12 +19,11 @@ constexpr bool is_compiled(baseline_choice which) {
 /// The process in which the reference is called as this baseline; the one that says what is right
 /// goes on beside it. `of` has its processes and its memory. Made and compared with eager on every
 /// case when it is asked for first; kept until another baseline or another task is asked for. Valid
-/// until then. `which`: not eager. `end`: as widen_limits() has it. Errors name the baseline:
-/// invalid_argument: it cannot be made of this reference, or gives other results; unavailable: of
-/// this host; exhausted: as find_limit()'s.
+/// until then. `which`: not eager. `of` has a limit for each case (find_limit()): this process
+/// holds memory that the reference may need in f64. Errors name the baseline: invalid_argument: it
+/// cannot be made of this reference, or gives other results; unavailable: of this host.
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
                                            python_zygote& zygote, device_context& context,
-                                           module_memory& memory, int core,
-                                           const candidate_end& end);
+                                           module_memory& memory, int core);
 
 }  // namespace quern::env

@@ -123,13 +123,13 @@ base::expected<output_limits> limit_of_more(device_module_task& of, device_conte
 /// By one content, where that is enough or gives one.
 base::status find_first_limit(device_module_task& of, described_results results,
                               device_context& context, module_memory& memory) {
-  of.in_f64 = results.in_f64;
   of.first_scales = std::move(results.scales);
   const bool has_more = results.in_f64 && contents_for_limit(fewest_elements(of.places.at)) > 1;
   auto limit = limits_of(of.places.at, of.subject->tolerance, of.first_scales);
   if (!limit && has_more) {
-    QUERN_TRY(const auto of_more, limit_of_more(of, context, memory));
-    set_first_limit(of, of_more);
+    QUERN_TRY(auto of_more, limit_of_more(of, context, memory));
+    const auto& narrow = of.cases.front().narrow;
+    set_first_limit(of, narrow ? narrow->widest(of_more) : of_more);
     return {};
   }
   if (!limit) {
@@ -142,26 +142,25 @@ base::status find_first_limit(device_module_task& of, described_results results,
   return {};
 }
 
-}  // namespace
-
-base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
-                                module_memory& memory, device_use use) {
+/// find_limit() as it is now.
+base::expected<bool> limit_now(device_module_task& of, std::size_t place, device_context& context,
+                               module_memory& memory, device_use use) {
   module_case& one = of.cases[place];
   if (one.limit) return true;
   // Of one distribution: the limits of timed calls, whose contents differ from call to call, too.
   if (is_of_first(of, one) && place > 0) {
-    QUERN_CHECK(find_limit(of, 0, context, memory, use));
+    QUERN_CHECK(limit_now(of, 0, context, memory, use));
     one.limit = of.cases.front().limit;
     return true;
   }
   if (place == 0 && of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
   QUERN_TRY(auto results, calibrate(of, one, context, memory, true));
   QUERN_CHECK(check_f64(of, results, use));
+  of.in_f64 = of.in_f64.value_or(false) || results.in_f64;
   if (place == 0) {
     QUERN_CHECK(find_first_limit(of, std::move(results), context, memory));
     return true;
   }
-  of.in_f64 = results.in_f64;
   auto limit = limits_of(of.places.at, of.subject->tolerance, results.scales);
   if (!limit || !all_finite(results.scales)) {
     of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
@@ -169,6 +168,44 @@ base::expected<bool> find_limit(device_module_task& of, std::size_t place, devic
   }
   one.limit = std::move(*limit);
   return true;
+}
+
+/// widen_limits() as it is now.
+base::expected<bool> wider_now(device_module_task& of, std::span<const module_case> window,
+                               device_context& context, module_memory& memory, device_use use) {
+  bool wider = false;
+  for (const module_case& one : window) {
+    const auto known = std::ranges::find(of.cases, one.family, &module_case::family);
+    if (known == of.cases.end() || known->limit) continue;
+    QUERN_CHECK(
+        limit_now(of, static_cast<std::size_t>(known - of.cases.begin()), context, memory, use));
+    wider = true;
+  }
+  const std::string_view first = of.cases.front().family;
+  if (wider || std::ranges::find(window, first, &module_case::family) == window.end()) return wider;
+  return widen_limit(of, context, memory);
+}
+
+/// What `ask` says, beside others or behind the end of the candidate.
+base::expected<bool> or_alone(const device_module_task& of, device_use& use,
+                              const candidate_end& end,
+                              const std::function<base::expected<bool>(device_use)>& ask) {
+  auto found = ask(use);
+  // Libraries tell a lack of memory by errors of many kinds. What the task says stays so.
+  if (found || use == device_use::alone || !end || of.cannot_widen) return found;
+  if (!end())
+    return base::fail(base::errc::unavailable,
+                      "the candidate's process does not end, whose memory the reference needs");
+  use = device_use::alone;
+  return ask(use);
+}
+
+}  // namespace
+
+base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
+                                module_memory& memory, device_use& use, const candidate_end& end) {
+  return or_alone(of, use, end,
+                  [&](device_use now) { return limit_now(of, place, context, memory, now); });
 }
 
 base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place,
@@ -204,36 +241,15 @@ const output_limits* limit_of(const device_module_task& of, std::string_view fam
   return one->limit ? &*one->limit : one->narrow ? &*one->narrow : nullptr;
 }
 
-namespace {
-
-base::expected<bool> next_wider(device_module_task& of, std::span<const module_case> window,
-                                device_context& context, module_memory& memory, device_use use) {
-  bool wider = false;
-  for (const module_case& one : window) {
-    const auto known = std::ranges::find(of.cases, one.family, &module_case::family);
-    if (known == of.cases.end() || known->limit) continue;
-    QUERN_CHECK(
-        find_limit(of, static_cast<std::size_t>(known - of.cases.begin()), context, memory, use));
-    wider = true;
-  }
-  const std::string_view first = of.cases.front().family;
-  if (wider || std::ranges::find(window, first, &module_case::family) == window.end()) return wider;
-  return widen_limit(of, context, memory);
+bool is_left_out(const device_module_task& of, std::string_view family) {
+  return std::ranges::find(of.cases, family, &module_case::family) == of.cases.end();
 }
-
-}  // namespace
 
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
                                   device_context& context, module_memory& memory, device_use& use,
                                   const candidate_end& end) {
-  auto wider = next_wider(of, window, context, memory, use);
-  // Libraries tell a lack of memory by errors of many kinds.
-  if (wider || use == device_use::alone || !end) return wider;
-  if (!end())
-    return base::fail(base::errc::unavailable,
-                      "the candidate's process does not end, whose memory the reference needs");
-  use = device_use::alone;
-  return next_wider(of, window, context, memory, use);
+  return or_alone(of, use, end,
+                  [&](device_use now) { return wider_now(of, window, context, memory, now); });
 }
 
 }  // namespace quern::env

@@ -1,5 +1,6 @@
 // What a candidate must be right on before and behind the clock, and what memory it takes
 // meanwhile.
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -26,12 +27,6 @@ constexpr double most_of_device_for_candidate = 0.5;
 void pytorch_device_evaluation::begin_look(step_clock& step, std::uint64_t others) {
   step.next(memory_step);
   looking_.emplace(&*own_memory_, others);
-}
-
-void pytorch_device_evaluation::look_at_what_follows() {
-  if (looking_) return;
-  step_clock step(state_.steps, memory_step);
-  begin_look(step, moved_by_reference);
 }
 
 void pytorch_device_evaluation::end_look(step_clock& step) {
@@ -71,6 +66,9 @@ std::optional<finding> pytorch_device_evaluation::called_on(device_module_calls&
   // What it took may be why it failed.
   if (looks || !f.ok()) end_look(step);
   if (!within_memory()) return std::nullopt;
+  // What follows is looked at together, with what the reference takes. It has its memory by now,
+  // and gives it back where it runs in f64.
+  if (looks && f.ok()) begin_look(step, moved_by_reference);
   step.next("checks: comparing");
   if (f.ok()) f = calls.compare(window, name, &step);
   begins_again_ = calls.begins_again();
@@ -93,7 +91,7 @@ bool pytorch_device_evaluation::end_candidate() {
   constexpr int most_looks = 1000;
   constexpr auto between_looks = std::chrono::milliseconds(10);
   for (int i = 0; i < most_looks; ++i) {
-    if (::kill(pid, 0) != 0) return true;
+    if (::kill(pid, 0) != 0) return errno == ESRCH;
     std::this_thread::sleep_for(between_looks);
   }
   return false;
@@ -132,17 +130,10 @@ std::optional<bool> pytorch_device_evaluation::check_narrowly(device_module_call
 
 bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
   stage_clock clock(state_.seconds.reference);
-  step_clock step(state_.steps, "limits of results, in f64");
-  auto& context = state_.manager->context();
-  auto& memory = state_.manager->memory();
-  auto found = find_limit(*task_, place, context, memory, device_use::beside_candidate);
-  if (!found && candidate_) {
-    // It may hold memory of the device that the reference needs in f64.
-    if (!end_candidate())
-      return fail_host({base::errc::unavailable,
-                        "the candidate's process does not end, whose memory the reference needs"});
-    found = find_limit(*task_, place, context, memory, device_use::alone);
-  }
+  step_clock step(state_.steps, step_of_limits);
+  auto use = candidate_ ? device_use::beside_others : device_use::alone;
+  const auto found = find_limit(*task_, place, state_.manager->context(), state_.manager->memory(),
+                                use, [this] { return end_candidate(); });
   if (!found) return fail_task(found.error());
   can_judge = *found;
   return true;
@@ -188,12 +179,10 @@ bool pytorch_device_evaluation::verify() {
   for (std::size_t i = 0; i < task_->cases.size();) {
     const std::size_t cases = task_->cases.size();
     const std::string name = task_->cases[i].name;  // the case may be left out
-    // The first by itself, and all that follow together, with what the reference takes.
     const auto narrowly = check_narrowly(calls, i, name, state_.seconds.verify, !looking_);
     if (narrowly && !*narrowly) return otherwise();
     if (task_->cases.size() < cases) continue;
     if (narrowly) {
-      look_at_what_follows();
       ++i;
       continue;
     }
@@ -203,7 +192,6 @@ bool pytorch_device_evaluation::verify() {
     if (!candidate_) return from_the_beginning();
     if (!can_judge) continue;
     if (!check_case(calls, i)) return otherwise();
-    look_at_what_follows();
     ++i;
   }
   const module_case first = task_->cases.front();

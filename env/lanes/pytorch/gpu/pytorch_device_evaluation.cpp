@@ -212,10 +212,15 @@ bool pytorch_device_evaluation::take_baseline() {
   const bool eager =
       measure_.baseline == baseline_choice::of_task || measure_.baseline == baseline_choice::eager;
   if (eager) return true;
+  // Before it is made: it takes memory of the device that f64 may need.
+  for (std::size_t place = 0; place < task_->cases.size();) {
+    bool can_judge = false;
+    if (!limit_case(place, can_judge)) return false;
+    place += can_judge ? 1 : 0;
+  }
   {
     stage_clock clock(state_.seconds.reference);
-    const auto taken =
-        state_.manager->baseline(measure_.baseline, [this] { return end_candidate(); });
+    const auto taken = state_.manager->baseline(measure_.baseline);
     if (!taken) return fail_task(taken.error());
     baseline_ = *taken;
   }
@@ -226,6 +231,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
                                              process_pairs& into) {
   if (round > 0 && !start()) return false;
   device_module_calls calls = calls_by(request_.seed + round);
+  calls.begin_again_for_limits();
   if (baseline_ != nullptr) calls.measure_over(*baseline_);
   calls.look_by(state_.options.look);
   base::random_stream addresses(request_.seed, "timing", {round});
@@ -265,7 +271,8 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   }
   verdict_.device = seen_.conditions(watch.bus_id());
   // Limits were missing, which are known now.
-  if (calls.begins_again()) return (round > 0 || start()) && measure_once(protocol, round, into);
+  if (calls.begins_again())
+    return (round > 0 || candidate_ || start()) && measure_once(protocol, round, into);
   if (!within_memory()) return false;
   if (auto why = seen_.unfair(); why && result.outcome.ok())
     result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};

@@ -81,12 +81,11 @@ base::expected<device_module_task*> module_device_manager::change_to(
   return current_;
 }
 
-base::expected<device_module*> module_device_manager::baseline(baseline_choice which,
-                                                               const candidate_end& end) {
+base::expected<device_module*> module_device_manager::baseline(baseline_choice which) {
   QUERN_TRY(auto* from, zygote());
   if (current_ == nullptr)
     return base::fail(base::errc::unavailable, "baseline {} of no task", name_of(which));
-  return baseline_of(*current_, which, *from, *context_, memory_, core_, end);
+  return baseline_of(*current_, which, *from, *context_, memory_, core_);
 }
 
 bool module_device_manager::is_known(const std::string& id) const {

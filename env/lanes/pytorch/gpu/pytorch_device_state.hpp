@@ -69,7 +69,7 @@ class module_device_manager {
                                           drawing where = drawing::on_device);
   /// The process in which the reference of the task that get() gave last is called as this baseline
   /// (baseline_of()).
-  base::expected<device_module*> baseline(baseline_choice which, const candidate_end& end);
+  base::expected<device_module*> baseline(baseline_choice which);
   /// Whether get() finds what was learnt about it.
   [[nodiscard]] bool is_known(const std::string& id) const;
   /// Tasks that were prepared ahead and not used since. One more than there is room for would push
@@ -173,8 +173,6 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// `others`: process_memory::question. `step`: is over then.
   void begin_look(step_clock& step, std::uint64_t others = 0);
   void end_look(step_clock& step);
-  /// From here to the end of the checks, unless it looks already. The reference's share is allowed.
-  void look_at_what_follows();
   /// Whether its process has ended, and given back its memory. It is asked for nothing more.
   bool end_candidate();
   /// Whether the candidate keeps to its share of the device's memory; false: the verdict stands.
@@ -203,13 +201,14 @@ class pytorch_device_evaluation final : public staged_evaluation {
   bool verify_otherwise();
   /// check() on a case of the task, in stage `verify`.
   bool check_case(device_module_calls& calls, std::size_t place);
-  /// Whether a result lies within the limit of a case that needs no f64. Empty: that says nothing,
-  /// and the case is to be checked by its limit; false: the verdict stands. `stage`: gets the time
-  /// of the call. `looks`: as check() has it.
+  /// Whether a result is right by the limit of a case that needs no f64, or by its limit where it
+  /// lies beyond. Empty: the case has its limit already, has no narrow one, or was left out; false:
+  /// the verdict stands. `stage`: gets the time of the call, and of f64. `looks`: as check() has
+  /// it.
   std::optional<bool> check_narrowly(device_module_calls& calls, std::size_t place,
                                      const std::string& name, double& stage, bool looks);
   /// A call on this content beside the reference's. `looks`: what the call itself takes of the
-  /// device's memory is looked at.
+  /// device's memory is looked at, and from then on what is taken until the look ends.
   bool check(device_module_calls& calls, const module_case& one, const std::string& name,
              bool looks = false);
   /// The same; the finding is for whoever asks. Empty: the verdict stands.

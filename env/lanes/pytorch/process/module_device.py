@@ -20,8 +20,8 @@ ROOM = 400
 # makes contexts for others meanwhile and answers late.
 MOST_KEPT = 64 << 20
 AT_HAND = 32 << 20  # of that, taken before anybody asks
-# The same of a reference while its task is judged, which takes as much again for the next call: at most, and one part in so many
-# of the device. Its two processes together stay below moved_by_reference (pytorch_device_state.hpp).
+# The same of a reference's processes behind a row, weights or a calibration, which the next one takes again: at most, and one part
+# in so many of the device. Both together stay below moved_by_reference (pytorch_device_state.hpp) then.
 MOST_KEPT_BETWEEN_CALLS, KEPT_OF_DEVICE = 3 << 29, 32
 WARM_UPS = 3  # of a model before its launches are captured: libraries have chosen their kernels by then
 INPUTS = 0  # QUERN_INPUTS of env/device/window_part.h

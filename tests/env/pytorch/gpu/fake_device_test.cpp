@@ -441,24 +441,25 @@ TEST_CASE("a module that takes more of the device's memory than it may is told t
   const auto of = task_of(
       "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
       "        return x * 2\n\ndef get_inputs():\n    return [torch.rand(64, 71)]\n");
-  const auto taking_in = [](int call) {
+  const auto taking_in = [](int call, int mib) {
     return fmt::format(
         "import mmap\nimport torch\n\nclass ModelNew(torch.nn.Module):\n"
         "    def forward(self, x):\n        self.calls = getattr(self, 'calls', 0) + 1\n"
-        "        if self.calls == {}:\n            self.kept = mmap.mmap(-1, 384 << 20)\n"
-        "            self.kept.write(bytes(384 << 20))\n        return x + x\n",
-        call);
+        "        if self.calls == {}:\n            self.kept = mmap.mmap(-1, {} << 20)\n"
+        "            self.kept.write(bytes({} << 20))\n        return x + x\n",
+        call, mib, mib);
   };
   // The first call of the checks is looked at by itself: later ones are allowed what references
   // move.
-  const verdict greedy = judged_by_fake(taking_in(1), false, of);
+  const verdict greedy = judged_by_fake(taking_in(1, 384), false, of);
   CAPTURE(greedy.detail);
   CHECK(name_of(greedy.kind) == "oom");
   CHECK(contains(greedy.detail, "the limit is 512 MiB"));
-  CHECK(name_of(judged_by_fake(taking_in(0), false, of).kind) == "ok");
+  CHECK(name_of(judged_by_fake(taking_in(4, 1024), false, of).kind) == "oom");
+  CHECK(name_of(judged_by_fake(taking_in(0, 1024), false, of).kind) == "ok");
   // The control.
   turn(check_layer::memory, false);
-  const verdict through = judged_by_fake(taking_in(1), false, of);
+  const verdict through = judged_by_fake(taking_in(1, 384), false, of);
   turn(check_layer::memory, true);
   ::unsetenv("QUERN_TEST_DEVICE_MEMORY");
   CAPTURE(through.detail);
@@ -535,6 +536,21 @@ TEST_CASE("tasks are checked on the device that they are judged on") {
             "    def __init__(self):\n        super().__init__()\n        self.calls = 0\n"
             "    def forward(self, x):\n        self.calls += 1\n        return x * self.calls\n\n"
             "def get_inputs():\n    return [torch.rand(8, 8)]\n") == "skipped");
+  // In f64 it computes something else; it runs on one content and not on another; on none.
+  const auto in_f64 = [](const std::string& does) {
+    return "import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
+           "    def forward(self, x):\n        global calls\n"
+           "        if x.dtype != torch.float64: return x * 2\n        calls += 1\n        " +
+           does + "\n        return x * 2\n\ndef get_inputs():\n    return [torch.rand(8, 9)]\n";
+  };
+  for (const bool whole : {true, false})
+    CHECK(rules(in_f64("if calls: return x * 3"), whole) == "failed");
+  CHECK(rules(in_f64("if calls == 2: raise RuntimeError('no memory')")) == "skipped");
+  const auto none = checker.check(*task_of(in_f64("raise RuntimeError('no memory')")), 1);
+  REQUIRE(none);
+  CHECK(std::ranges::any_of(none->findings, [](const task_finding& one) {
+    return one.rule == "tolerance" && !one.fatal;
+  }));
   // What was checked is judged as before.
   CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
 }

@@ -131,10 +131,35 @@ TEST_CASE("a limit of few results is found on more contents when one lies beyond
   CHECK((*task)->cases.front().limit->at(0).atol > 0.01);
 }
 
+TEST_CASE(
+    "a candidate whose timed results lie beyond a narrow limit is timed again by the wider one") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // As the reference in its checks, and exact from then on.
+  const auto later = [](const std::string& result) {
+    return "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+           "        self.calls = getattr(self, 'calls', 0) + 1\n"
+           "        if self.calls < 16: return x.to(torch.bfloat16).float() * 2\n        return " +
+           result + "\n";
+  };
+  const auto of = rounding_task("x.to(torch.bfloat16).float()", "256, 259");
+  REQUIRE(name_of(judged_by_fake(later("x + x"), false, of).kind) == "ok");
+  CHECK_FALSE((*with->manager->get(of))->in_f64);
+  const verdict exact = judged_by_fake(later("x + x"), true, of);
+  CAPTURE(exact.detail);
+  CHECK((exact.kind == verdict_kind::ok || exact.kind == verdict_kind::noisy));
+  CHECK((*with->manager->get(of))->in_f64 == true);
+  CHECK(std::ranges::count_if(exact.checks, [](const check_result& one) {
+          return one.name == "timed outputs" && !one.pass;
+        }) == 0);
+  // The control.
+  CHECK(name_of(judged_by_fake(later("x * 2.1"), true, of).kind) == "wrong_value");
+}
+
 TEST_CASE("a candidate that is ended to find a limit is timed again from its beginning") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
-  // Its second call in f64 fails, on the first of more contents.
+  // Its second call in f64 fails: of a hidden content, or of the first of more contents.
   const auto seldom = rounding_task(seldom_rounded, "8", "== 2");
   const std::int64_t before = with->asked;
   const verdict exact = judged_by_fake(module_that_returns("x + x"), true, seldom);
