@@ -49,8 +49,8 @@ class device_module_calls {
     limits_wider_ = 2;
   }
 
-  /// Has compare() begin again where it found limits, also while the candidate's process lives:
-  /// what is timed would have the seconds of that in it.
+  /// Has compare() begin again also where it found limits while the candidate's process lives: what
+  /// is timed would have the seconds of that in it.
   void begin_again_for_limits() { begins_again_for_limits_ = true; }
   /// For compare().
   void end_candidate_by(candidate_end end) { end_candidate_ = std::move(end); }
@@ -81,11 +81,12 @@ class device_module_calls {
   finding candidate(std::size_t calls, double limit_s, device_window& took);
   /// Whether what the candidate's outputs were right behind its last answer is what the reference
   /// gave. Limits are found as far as they are needed (widen_limits()). `unsupported`: they are
-  /// right, but the candidate's process was ended to find that out; begin again. `where`: for
+  /// right, but it is to begin again (begins_again()), or the reference cannot say. `where`: for
   /// people. `step`: the time in which limits are found becomes a step of its own.
   finding compare(std::span<const module_case> window, const std::string& where,
                   step_clock* step = nullptr);
-  /// Whether it said so.
+  /// Whether they were right by limits that were found behind them: the candidate's process has
+  /// ended for that, or they are timed (begin_again_for_limits()).
   [[nodiscard]] bool begins_again() const { return begins_again_; }
   /// Whether nothing beside the candidate's outputs was written.
   finding look_at_guards();

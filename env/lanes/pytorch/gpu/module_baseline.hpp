@@ -19,9 +19,10 @@ constexpr bool is_compiled(baseline_choice which) {
 /// The process in which the reference is called as this baseline; the one that says what is right
 /// goes on beside it. `of` has its processes and its memory. Made and compared with eager on every
 /// case when it is asked for first; kept until another baseline or another task is asked for. Valid
-/// until then. `which`: not eager. `of` has a limit for each case (find_limit()): this process
-/// holds memory that the reference may need in f64. Errors name the baseline: invalid_argument: it
-/// cannot be made of this reference, or gives other results; unavailable: of this host.
+/// until then. `which`: not eager. Limits of `of` are as wide as they get (widen_limits()): this
+/// process holds memory that the reference may need in f64. Errors name the baseline:
+/// invalid_argument: it cannot be made of this reference, or gives other results; unavailable: of
+/// this host. Others as widen_limits() has them.
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
                                            python_zygote& zygote, device_context& context,
                                            module_memory& memory, int core);

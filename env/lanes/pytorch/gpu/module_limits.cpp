@@ -74,10 +74,11 @@ bool all_finite(std::span<const result_scale> scales) {
   return std::ranges::all_of(scales, &result_scale::finite);
 }
 
-/// Exhausted: it did not run in f64 where a candidate may hold memory, and may do so alone.
+/// Exhausted: it did not run in f64, which it did on another content, or may do alone.
 base::status check_f64(const device_module_task& of, const described_results& results,
                        device_use use) {
-  if (results.in_f64 || use == device_use::alone || of.in_f64 == false) return {};
+  const bool never_ran = of.in_f64 == false || (!of.in_f64 && use == device_use::alone);
+  if (results.in_f64 || never_ran) return {};
   return base::fail(base::errc::exhausted,
                     "the reference does not run in f64, maybe for lack of memory");
 }
@@ -153,7 +154,6 @@ base::expected<bool> limit_now(device_module_task& of, std::size_t place, device
     one.limit = of.cases.front().limit;
     return true;
   }
-  if (place == 0 && of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
   QUERN_TRY(auto results, calibrate(of, one, context, memory, true));
   QUERN_CHECK(check_f64(of, results, use));
   of.in_f64 = of.in_f64.value_or(false) || results.in_f64;
@@ -186,13 +186,18 @@ base::expected<bool> wider_now(device_module_task& of, std::span<const module_ca
   return widen_limit(of, context, memory);
 }
 
+/// What the task has said of a distribution stays so.
+base::status check_can_widen(const device_module_task& of, const module_case& one) {
+  if (of.cannot_widen && is_of_first(of, one)) return tl::make_unexpected(*of.cannot_widen);
+  return {};
+}
+
 /// What `ask` says, beside others or behind the end of the candidate.
-base::expected<bool> or_alone(const device_module_task& of, device_use& use,
-                              const candidate_end& end,
+base::expected<bool> or_alone(device_use& use, const candidate_end& end,
                               const std::function<base::expected<bool>(device_use)>& ask) {
   auto found = ask(use);
-  // Libraries tell a lack of memory by errors of many kinds. What the task says stays so.
-  if (found || use == device_use::alone || !end || of.cannot_widen) return found;
+  // Libraries tell a lack of memory by errors of many kinds.
+  if (found || use == device_use::alone || !end) return found;
   if (!end())
     return base::fail(base::errc::unavailable,
                       "the candidate's process does not end, whose memory the reference needs");
@@ -204,7 +209,9 @@ base::expected<bool> or_alone(const device_module_task& of, device_use& use,
 
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
                                 module_memory& memory, device_use& use, const candidate_end& end) {
-  return or_alone(of, use, end,
+  if (of.cases[place].limit) return true;
+  QUERN_CHECK(check_can_widen(of, of.cases[place]));
+  return or_alone(use, end,
                   [&](device_use now) { return limit_now(of, place, context, memory, now); });
 }
 
@@ -227,7 +234,7 @@ base::expected<bool> find_narrow_limit(device_module_task& of, std::size_t place
 base::expected<bool> widen_limit(device_module_task& of, device_context& context,
                                  module_memory& memory) {
   if (of.is_widened) return false;
-  if (of.cannot_widen) return tl::make_unexpected(*of.cannot_widen);
+  QUERN_CHECK(check_can_widen(of, of.cases.front()));
   auto limit = limit_of_more(of, context, memory);
   if (!limit) return tl::make_unexpected(limit.error());
   // The first content may have had larger results than others: nobody is held to less than before.
@@ -248,7 +255,9 @@ bool is_left_out(const device_module_task& of, std::string_view family) {
 base::expected<bool> widen_limits(device_module_task& of, std::span<const module_case> window,
                                   device_context& context, module_memory& memory, device_use& use,
                                   const candidate_end& end) {
-  return or_alone(of, use, end,
+  for (const module_case& one : window)
+    QUERN_CHECK(check_can_widen(of, one));
+  return or_alone(use, end,
                   [&](device_use now) { return wider_now(of, window, context, memory, now); });
 }
 

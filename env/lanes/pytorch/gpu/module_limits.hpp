@@ -12,13 +12,13 @@
 
 namespace quern::env {
 
-/// Whether processes other than the reference's may hold memory of the device.
+/// Whether a candidate or a baseline that is made may hold memory of the device.
 enum class device_use { alone, beside_others };
 
 /// Ends the candidate's process, whose memory the reference may need in f64. Whether it has ended.
 using candidate_end = std::function<bool()>;
 
-/// Of step_seconds: where the reference runs in f64 for a result that lies beyond a limit.
+/// Of step_seconds: where the reference runs in f64.
 inline constexpr std::string_view step_of_limits = "limits of results, in f64";
 
 /// How far results may be from the reference's on the case at this place, by f64. False: the
@@ -26,8 +26,9 @@ inline constexpr std::string_view step_of_limits = "limits of results, in f64";
 /// out from now on; of the first case that is an error, `invalid_argument`, each time. Other errors
 /// as prepare_device_module()'s; `exhausted`: it ran in f64 on another content, or may do so alone,
 /// and did not here. A limit without f64 would be narrower for all. `use`: as it is now. Where that
-/// is beside others and there is an error, `end` is called, unless it is null, `use` becomes alone
-/// and it is asked once more; `unavailable`: the candidate does not end.
+/// is beside others and the answer is an error that was not known before, `end` is called, unless
+/// it is null, `use` becomes alone and it is asked once more; `unavailable`: the candidate does not
+/// end.
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
                                 module_memory& memory, device_use& use, const candidate_end& end);
 

@@ -139,6 +139,27 @@ bool pytorch_device_evaluation::limit_case(std::size_t place, bool& can_judge) {
   return true;
 }
 
+bool pytorch_device_evaluation::find_all_limits() {
+  stage_clock clock(state_.seconds.reference);
+  step_clock step(state_.steps, step_of_limits);
+  auto& context = state_.manager->context();
+  auto& memory = state_.manager->memory();
+  const candidate_end end = [this] { return end_candidate(); };
+  auto use = candidate_ ? device_use::beside_others : device_use::alone;
+  for (std::size_t place = 0; place < task_->cases.size();) {
+    const auto found = find_limit(*task_, place, context, memory, use, end);
+    // What lies within a narrow limit is right all the same.
+    const bool narrow = task_->cases[place].narrow.has_value();
+    if (!found && (found.error().code == base::errc::unavailable || !narrow))
+      return fail_task(found.error());
+    place += found.value_or(true) ? 1 : 0;
+  }
+  const module_case first = task_->cases.front();
+  const auto wider = widen_limits(*task_, {&first, 1}, context, memory, use, end);
+  if (!wider && wider.error().code == base::errc::unavailable) return fail_task(wider.error());
+  return true;
+}
+
 bool pytorch_device_evaluation::verify_otherwise() {
   if (verdict_.kind != verdict_kind::wrong_value) return false;
   const bool as_made = made_.weights_changed && named_ == named_weights::of_reference;

@@ -213,11 +213,7 @@ bool pytorch_device_evaluation::take_baseline() {
       measure_.baseline == baseline_choice::of_task || measure_.baseline == baseline_choice::eager;
   if (eager) return true;
   // Before it is made: it takes memory of the device that f64 may need.
-  for (std::size_t place = 0; place < task_->cases.size();) {
-    bool can_judge = false;
-    if (!limit_case(place, can_judge)) return false;
-    place += can_judge ? 1 : 0;
-  }
+  if (!find_all_limits()) return false;
   {
     stage_clock clock(state_.seconds.reference);
     const auto taken = state_.manager->baseline(measure_.baseline);
@@ -229,19 +225,20 @@ bool pytorch_device_evaluation::take_baseline() {
 
 bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, std::uint64_t round,
                                              process_pairs& into) {
-  if (round > 0 && !start()) return false;
-  device_module_calls calls = calls_by(request_.seed + round);
+  if ((round > 0 || !candidate_) && !start()) return false;
+  // Contents that a process has seen do not come again: it could have kept the results.
+  base::random_stream secrets(request_.seed, "a measurement", {round, begun_again_});
+  device_module_calls calls = calls_by(secrets.next_u64());
   calls.begin_again_for_limits();
   if (baseline_ != nullptr) calls.measure_over(*baseline_);
   calls.look_by(state_.options.look);
-  base::random_stream addresses(request_.seed, "timing", {round});
   module_timing_request timed;
   timed.calls = &calls;
   timed.task = task_;
   timed.quiet = &state_.manager->quiet();
   timed.cores = state_.core.cores();
   timed.steps = &state_.steps;
-  timed.order_seed = addresses.next_u64();
+  timed.order_seed = secrets.next_u64();
   timed.budget_s = state_.options.time_budget_s;
   timed.limits = measuring_limits();
   timed.protocol = protocol;
@@ -270,10 +267,16 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
     result = time_module(timed);
   }
   verdict_.device = seen_.conditions(watch.bus_id());
-  // Limits were missing, which are known now.
-  if (calls.begins_again())
-    return (round > 0 || candidate_ || start()) && measure_once(protocol, round, into);
   if (!within_memory()) return false;
+  if (calls.begins_again()) {
+    // Limits were missing. With all of them it is the only time, and another process has not seen
+    // what this one was asked.
+    if (const auto guards = calls.look_at_guards(); !guards.ok()) return settle_call(guards);
+    ++begun_again_;
+    if (!find_all_limits()) return false;
+    candidate_.reset();
+    return measure_once(protocol, round, into);
+  }
   if (auto why = seen_.unfair(); why && result.outcome.ok())
     result.outcome = {verdict_kind::noisy, "", std::move(*why), std::nullopt};
   verdict_.checks.push_back(

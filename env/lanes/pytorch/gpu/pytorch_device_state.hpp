@@ -194,6 +194,9 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// The limits of a case of the task; `can_judge`: as find_limit() says. The candidate's process
   /// is gone where the reference could not do it beside that. False: the verdict stands.
   bool limit_case(std::size_t place, bool& can_judge);
+  /// The limit of each case, as wide as it gets; a case keeps its narrow one where the task has no
+  /// other. The candidate may have ended then. False: the verdict stands.
+  bool find_all_limits();
   /// A check was wrong, which may be by the candidate's weights. They are tried once more as its
   /// constructor made them, if it made some of the reference's names otherwise. If it has some of
   /// its own, both sides are tried with numbers of a core: one draw on a device is not two of half
@@ -243,6 +246,7 @@ class pytorch_device_evaluation final : public staged_evaluation {
   /// judgement_rules::time_error_ns, of all measurements.
   double time_error_ns_ = 0;
   hidden_measurements hidden_;
+  std::uint64_t begun_again_ = 0;                    ///< measurements, since limits were missing
   std::optional<process_memory> own_memory_;         ///< of the candidate's process
   std::optional<process_memory::question> looking_;  ///< between begin_look() and end_look()
   /// Its process was ended to find limits, by which it is right (device_module_calls::compare()).

@@ -156,6 +156,27 @@ TEST_CASE(
   CHECK(name_of(judged_by_fake(later("x * 2.1"), true, of).kind) == "wrong_value");
 }
 
+TEST_CASE("a measurement that begins again has no contents that its process has seen") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // Exact after many timed calls, and wrong where many contents have come twice. Hidden contents of
+  // windows that do not count do, some.
+  const std::string remembers =
+      "import torch\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self):\n"
+      "        super().__init__()\n        self.calls, self.twice, self.seen = 0, 0, set()\n\n"
+      "    def forward(self, x):\n        self.calls += 1\n"
+      "        key = (float(x[0, 0]), float(x[1, 1]))\n"
+      "        self.twice += key in self.seen\n        self.seen.add(key)\n"
+      "        if self.twice > 60: return x * 3\n"
+      "        if self.calls < 150: return x.to(torch.bfloat16).float() * 2\n"
+      "        return x + x\n";
+  const auto of = rounding_task("x.to(torch.bfloat16).float()", "256, 261");
+  const verdict v = judged_by_fake(remembers, true, of);
+  CAPTURE(v.detail);
+  CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+  CHECK((*with->manager->get(of))->in_f64 == true);
+}
+
 TEST_CASE("a candidate that is ended to find a limit is timed again from its beginning") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;

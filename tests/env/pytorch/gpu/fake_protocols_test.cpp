@@ -202,6 +202,26 @@ TEST_CASE("a baseline beyond a narrow limit needs f64, for which the candidate m
   CHECK((*with->manager->get(of))->in_f64 == true);
 }
 
+TEST_CASE("over a baseline, too, a reference that is far from f64 judges what does as it does") {
+  if (device_that_is_none() == nullptr) return;
+  const auto of = task_of(
+      "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+      "        return x * 2 if x.dtype == torch.float64 else torch.floor(x * 2)\n\n"
+      "def get_inputs():\n    return [torch.rand(256, 262)]\n");
+  const auto kind_of = [&](const std::string& result, baseline_choice over) {
+    const verdict v = measured(
+        "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return " +
+            result + "\n",
+        by(protocol_kernelbench, over), of);
+    return std::string(name_of(v.kind));
+  };
+  for (const auto over : {baseline_choice::graph, baseline_choice::eager}) {
+    CHECK(kind_of("torch.floor(x * 2)", over) == "ok");
+    CHECK(kind_of("x * 2", over) == "invalid_reference");
+  }
+}
+
 TEST_CASE("a baseline that cannot be made is a refusal that names it, and says why") {
   if (device_that_is_none() == nullptr) return;
   const auto how = by(protocol_kernelbench, baseline_choice::graph);
