@@ -194,7 +194,8 @@ finding device_module_calls::compare(std::span<const module_case> window, const 
   while (f.kind == verdict_kind::wrong_value) {
     if (step != nullptr) step->next(step_of_limits);
     // Outputs of both sides are in the evaluator's memory, whether the candidate ends or not.
-    const auto wider = widen_limits(task_, window, context_, memory_, use, end_candidate_);
+    const auto wider =
+        widen_limits(task_, window.subspan(wrong_at_, 1), context_, memory_, use, end_candidate_);
     if (!wider && wider.error().code == base::errc::exhausted)
       return {verdict_kind::unsupported, "", wider.error().message, std::nullopt};
     if (!wider) return of_error(wider.error());
@@ -230,6 +231,7 @@ finding device_module_calls::compare_once(std::span<const module_case> window,
   for (std::size_t i = 0; i < found->size(); ++i) {
     if ((*found)[i].clean() || !is_on(check_layer::values)) continue;
     const std::size_t n = compared[i];
+    wrong_at_ = n / outputs.size();
     const tensor_layout& output = outputs[n % outputs.size()];
     auto difference = read_difference(context_, output, at(memory_.snapshot(), n),
                                       at(memory_.reference_outputs(), n), (*found)[i].first);

@@ -124,6 +124,7 @@ class device_module_calls {
   bool flushes_ = true, begins_again_ = false;
   candidate_end end_candidate_;  ///< null: nobody does
   bool begins_again_for_limits_ = false;
+  std::size_t wrong_at_ = 0;  ///< which call of a window compare_once() called wrong
   core_look look_ = core_pace_ns;
   device_module* reference_;
   double limits_wider_ = 1;

@@ -61,8 +61,8 @@ struct device_module_task {
   std::vector<result_scale> first_scales;
   /// widen_limit() took more contents, or need not.
   bool is_widened = false;
-  /// Why the reference says of nothing beyond a narrow limit whether it is right; empty: it does,
-  /// or nobody has asked.
+  /// Why the reference does not say of results of the first distribution beyond the limit that is
+  /// known whether they are right; empty: it does, or nobody has asked.
   std::optional<base::error> cannot_widen;
   /// Largest error of the reference against itself in f64, over what a candidate may be off.
   double share_of_limit = 0;

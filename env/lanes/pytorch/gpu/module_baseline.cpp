@@ -88,8 +88,10 @@ base::status check_against_eager(device_module& process, baseline_choice which,
     QUERN_TRY(auto beyond, first_beyond(of, one, context, memory, found));
     auto use = device_use::beside_others;
     while (beyond) {
-      QUERN_TRY(const bool wider, widen_limits(of, {&one, 1}, context, memory, use, nullptr));
-      if (!wider) break;
+      const auto wider = widen_limits(of, {&one, 1}, context, memory, use, nullptr);
+      if (!wider)
+        return base::in_context(fmt::format("baseline {}", name_of(which)), wider.error());
+      if (!*wider) break;
       QUERN_TRY(beyond, first_beyond(of, one, context, memory, found));
     }
     if (!beyond) continue;

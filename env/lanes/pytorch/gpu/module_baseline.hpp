@@ -22,7 +22,7 @@ constexpr bool is_compiled(baseline_choice which) {
 /// until then. `which`: not eager. Limits of `of` are as wide as they get (widen_limits()): this
 /// process holds memory that the reference may need in f64. Errors name the baseline:
 /// invalid_argument: it cannot be made of this reference, or gives other results; unavailable: of
-/// this host. Others as widen_limits() has them.
+/// this host; others as widen_limits() has them.
 base::expected<device_module*> baseline_of(device_module_task& of, baseline_choice which,
                                            python_zygote& zygote, device_context& context,
                                            module_memory& memory, int core);

@@ -143,6 +143,10 @@ base::status find_first_limit(device_module_task& of, described_results results,
   return {};
 }
 
+void leave_out(device_module_task& of, std::size_t place) {
+  of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
+}
+
 /// find_limit() as it is now.
 base::expected<bool> limit_now(device_module_task& of, std::size_t place, device_context& context,
                                module_memory& memory, device_use use) {
@@ -155,6 +159,10 @@ base::expected<bool> limit_now(device_module_task& of, std::size_t place, device
     return true;
   }
   QUERN_TRY(auto results, calibrate(of, one, context, memory, true));
+  if (place > 0 && !all_finite(results.scales)) {
+    leave_out(of, place);
+    return false;
+  }
   QUERN_CHECK(check_f64(of, results, use));
   of.in_f64 = of.in_f64.value_or(false) || results.in_f64;
   if (place == 0) {
@@ -162,8 +170,8 @@ base::expected<bool> limit_now(device_module_task& of, std::size_t place, device
     return true;
   }
   auto limit = limits_of(of.places.at, of.subject->tolerance, results.scales);
-  if (!limit || !all_finite(results.scales)) {
-    of.cases.erase(of.cases.begin() + static_cast<std::ptrdiff_t>(place));
+  if (!limit) {
+    leave_out(of, place);
     return false;
   }
   one.limit = std::move(*limit);
@@ -193,11 +201,14 @@ base::status check_can_widen(const device_module_task& of, const module_case& on
 }
 
 /// What `ask` says, beside others or behind the end of the candidate.
-base::expected<bool> or_alone(device_use& use, const candidate_end& end,
+base::expected<bool> or_alone(const device_module_task& of, device_use& use,
+                              const candidate_end& end,
                               const std::function<base::expected<bool>(device_use)>& ask) {
+  const bool refused = of.cannot_widen.has_value();
   auto found = ask(use);
-  // Libraries tell a lack of memory by errors of many kinds.
-  if (found || use == device_use::alone || !end) return found;
+  // Libraries tell a lack of memory by errors of many kinds. What the task says now, it says alone.
+  const bool of_task = !refused && of.cannot_widen;
+  if (found || of_task || use == device_use::alone || !end) return found;
   if (!end())
     return base::fail(base::errc::unavailable,
                       "the candidate's process does not end, whose memory the reference needs");
@@ -210,8 +221,8 @@ base::expected<bool> or_alone(device_use& use, const candidate_end& end,
 base::expected<bool> find_limit(device_module_task& of, std::size_t place, device_context& context,
                                 module_memory& memory, device_use& use, const candidate_end& end) {
   if (of.cases[place].limit) return true;
-  QUERN_CHECK(check_can_widen(of, of.cases[place]));
-  return or_alone(use, end,
+  if (!of.cases.front().limit) QUERN_CHECK(check_can_widen(of, of.cases[place]));
+  return or_alone(of, use, end,
                   [&](device_use now) { return limit_now(of, place, context, memory, now); });
 }
 
@@ -257,7 +268,7 @@ base::expected<bool> widen_limits(device_module_task& of, std::span<const module
                                   const candidate_end& end) {
   for (const module_case& one : window)
     QUERN_CHECK(check_can_widen(of, one));
-  return or_alone(use, end,
+  return or_alone(of, use, end,
                   [&](device_use now) { return wider_now(of, window, context, memory, now); });
 }
 

@@ -147,11 +147,13 @@ bool pytorch_device_evaluation::find_all_limits() {
   const candidate_end end = [this] { return end_candidate(); };
   auto use = candidate_ ? device_use::beside_others : device_use::alone;
   for (std::size_t place = 0; place < task_->cases.size();) {
+    const module_case one = task_->cases[place];  // it may be left out
     const auto found = find_limit(*task_, place, context, memory, use, end);
     // What lies within a narrow limit is right all the same.
-    const bool narrow = task_->cases[place].narrow.has_value();
-    if (!found && (found.error().code == base::errc::unavailable || !narrow))
-      return fail_task(found.error());
+    const bool refused =
+        !found && (found.error().code == base::errc::exhausted ||
+                   (task_->cannot_widen && one.family == task_->cases.front().family));
+    if (!found && !(one.narrow && refused)) return fail_task(found.error());
     place += found.value_or(true) ? 1 : 0;
   }
   const module_case first = task_->cases.front();

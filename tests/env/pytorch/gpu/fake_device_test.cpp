@@ -545,6 +545,7 @@ TEST_CASE("tasks are checked on the device that they are judged on") {
   };
   for (const bool whole : {true, false})
     CHECK(rules(in_f64("if calls: return x * 3"), whole) == "failed");
+  CHECK(rules(in_f64("if calls > 1: return x * 3")) == "failed");
   CHECK(rules(in_f64("if calls == 2: raise RuntimeError('no memory')")) == "skipped");
   const auto none = checker.check(*task_of(in_f64("raise RuntimeError('no memory')")), 1);
   REQUIRE(none);

@@ -171,8 +171,10 @@ TEST_CASE("a measurement that begins again has no contents that its process has 
       "        if self.calls < 150: return x.to(torch.bfloat16).float() * 2\n"
       "        return x + x\n";
   const auto of = rounding_task("x.to(torch.bfloat16).float()", "256, 261");
+  const std::int64_t before = with->asked;
   const verdict v = judged_by_fake(remembers, true, of);
   CAPTURE(v.detail);
+  CHECK(with->asked - before >= 2);
   CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
   CHECK((*with->manager->get(of))->in_f64 == true);
 }
