@@ -242,11 +242,11 @@ if [ -x "$modules" ]; then
       alone "mixed modules, $share" 14 420 530 "$modules" mixed --gpu @GPU@ --compilers "$threads" --count 500 --part $share
     done
   fi
-  # Calls of 900 us and longer, somewhat more precise than a P99 of 0.5 % needs; and of some 160 us.
+  # Calls of 900 us and longer, somewhat more precise than a P99 of 0.5 % needs; and of some 160 us. Together 200 claims.
   alone "modules against themselves, long calls" 14 "$(pick "modules against themselves, long calls" 85 260)" 530 "$modules" self --gpu @GPU@ \
     --compilers "$threads" --only mlp,matmul,layer_norms --budget-s 4 --precision 0.003 --count "$(pick "modules against themselves, long calls" 16 60)"
-  alone "modules against themselves, short calls" 14 "$(pick "modules against themselves, short calls" 35 190)" 530 "$modules" self --gpu @GPU@ \
-    --compilers "$threads" --only softmax,reduction --budget-s 0.5 --count "$(pick "modules against themselves, short calls" 16 100)"
+  alone "modules against themselves, short calls" 14 "$(pick "modules against themselves, short calls" 35 205)" 530 "$modules" self --gpu @GPU@ \
+    --compilers "$threads" --only softmax,reduction --budget-s 0.5 --count "$(pick "modules against themselves, short calls" 16 140)"
   alone "rate of modules" 14 "$(pick "rate of modules" 60 150)" 530 "$modules" rate --honest --gpu @GPU@ --compilers "$threads" \
     --part "$(pick "rate of modules" 1/4 1/1)"
 fi

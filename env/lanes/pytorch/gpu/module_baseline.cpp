@@ -62,7 +62,9 @@ base::expected<std::optional<std::size_t>> first_beyond(const device_module_task
                                                         const module_memory& memory,
                                                         std::vector<device_finding>& found) {
   const output_limits* limit = limit_of(of, one.family);
-  if (limit == nullptr) return std::nullopt;
+  if (limit == nullptr && is_left_out(of, one.family)) return std::nullopt;
+  if (limit == nullptr)
+    return base::fail(base::errc::unavailable, "{}: there is no limit of its results", one.name);
   for (std::size_t o = 0; o < of.places.at.outputs.size(); ++o)
     context.compare(memory.reference_outputs() + of.places.outputs.offset(o),
                     memory.snapshot() + of.places.outputs.offset(o), of.places.at.outputs[o],

@@ -1,6 +1,7 @@
 // How far a candidate's results may lie from the reference's on a GPU. A limit needs the reference
 // in f64, which takes longer than anything else of a task. Without f64 there is a narrower one, and
-// what lies within that is right. So the reference runs in f64 when a result lies beyond.
+// what lies within that is right. So the reference runs in f64 when a result lies beyond. One
+// thread, which has the device's turn.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "env/device/fake_nvml.hpp"
-#include "env/lanes/pytorch/gpu/device_module_checker.hpp"
 #include "tests/env/gpu/layer_switches.hpp"
 #include "tests/env/pytorch/gpu/fake_fixture.hpp"
 #include "tools/benchmarks/bench_pytorch/module_files.hpp"
@@ -143,78 +142,6 @@ TEST_CASE("a warm Python without a device is started anew where it has ended") {
   CHECK(parent_of(second->pid()) != warm);
 }
 
-TEST_CASE("what a task is called with is known without a device, as its evaluation knows it") {
-  auto* with = device_that_is_none();
-  if (with == nullptr) return;
-  const auto subject = task_of(layered);
-  const auto ahead = with->sheets->of(*subject);
-  CAPTURE(ahead ? "" : ahead.error().message);
-  REQUIRE(ahead);
-  auto task = with->manager->get(subject);
-  REQUIRE(task);
-  CHECK(ahead->init == (*task)->sheet.init);
-  CHECK(base::dump(arguments_json(*ahead)) == base::dump(arguments_json((*task)->sheet)));
-  CHECK(base::dump(weights_json(*ahead)) == base::dump(weights_json((*task)->sheet)));
-  const auto broken = with->sheets->of(*task_of("class Model:\n    pass\n"));
-  CHECK(!broken);
-  CHECK(with->sheets->of(*subject));  // it goes on
-}
-
-TEST_CASE("a convolution may be computed in TF32 where torch's settings allow it, a product not") {
-  if (device_that_is_none() == nullptr) return;
-  const std::string imports =
-      "import torch\nimport torch.nn as nn\nfrom module_device_of_gpus import Tf32Convolutions\n";
-  const auto module_of = [&](const std::string& name, const std::string& layer,
-                             const std::string& settings, const std::string& result) {
-    return imports + settings + "\n\nclass " + name +
-           "(nn.Module):\n    def __init__(self):\n"
-           "        super().__init__()\n        self.layer = " +
-           layer + "\n\n    def forward(self, x):\n" + result +
-           "\n\ndef get_inputs():\n    return [torch.rand(4, 8, 16, 16)]\n";
-  };
-  const std::string plain = "        return self.layer(x)",
-                    coarse = "        return self.layer(Tf32Convolutions.cut(x))";
-  const std::string conv = "nn.Conv2d(8, 8, 3)", product = "nn.Linear(16, 16)",
-                    strict = "torch.backends.cudnn.allow_tf32 = False";
-  const auto kind_of = [&](const std::string& layer, const std::string& settings) {
-    const auto of = task_of(module_of("Model", layer, settings, plain));
-    return std::string(
-        name_of(judged_by_fake(module_of("ModelNew", layer, "", coarse), false, of).kind));
-  };
-  CHECK(kind_of(conv, "") == "ok");
-  CHECK(kind_of(product, "") == "wrong_value");
-  CHECK(kind_of(conv, strict) == "wrong_value");
-}
-
-TEST_CASE("a convolution may cut its operands to TF32, or round them, on every content") {
-  if (device_that_is_none() == nullptr) return;
-  const auto module_of = [](const std::string& name, int channels, const std::string& operands) {
-    return fmt::format(
-        "import torch\nimport torch.nn as nn\nfrom module_device_of_gpus import "
-        "Tf32Convolutions\n\n"
-        "def six_bits(x):\n    return (x.view(torch.int32) & ~0x1FFFF).view(torch.float32)\n\n"
-        "class {}(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.layer = nn.Conv2d({}, 8, 3)\n\n    def forward(self, x):\n"
-        "        return self.layer._conv_forward({})\n\n"
-        "def get_inputs():\n    return [torch.rand(4, {}, 16, 16)]\n",
-        name, channels, operands, channels);
-  };
-  // Of a constant the error of all products has one sign. Each task has a constant of its own.
-  for (int channels = 3; channels < 15; ++channels) {
-    CAPTURE(channels);
-    const auto of = task_of(module_of("Model", channels, "x, self.layer.weight, self.layer.bias"));
-    // What is cut to six bits is the control.
-    for (const std::string how : {"Tf32Convolutions.cut", "Tf32Convolutions.rounded", "six_bits"}) {
-      CAPTURE(how);
-      const std::string operands =
-          fmt::format("{}(x), {}(self.layer.weight.detach()), self.layer.bias", how, how);
-      const verdict v = judged_by_fake(module_of("ModelNew", channels, operands), false, of);
-      CAPTURE(v.detail);
-      CHECK(name_of(v.kind) == (how == "six_bits" ? "wrong_value" : "ok"));
-    }
-  }
-}
-
 TEST_CASE("a module that reads where its first input lay is wrong, however long its calls are") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
@@ -235,28 +162,6 @@ TEST_CASE("a module that reads where its first input lay is wrong, however long 
         "wrong_value");
   const verdict right = judged_by_fake(module_of("ModelNew", "x"), true, of);
   CHECK((right.kind == verdict_kind::ok || right.kind == verdict_kind::noisy));
-}
-
-TEST_CASE("a reference that keeps state is for cores") {
-  if (device_that_is_none() == nullptr) return;
-  const char* const counting = R"(
-import torch
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.calls = 0
-
-    def forward(self, x):
-        self.calls += 1
-        return x * self.calls
-
-def get_inputs():
-    return [torch.rand(8, 8)]
-)";
-  const verdict v = judged_by_fake(candidate(honest), false, task_of(counting));
-  CHECK(name_of(v.kind) == "unsupported");
-  CHECK(contains(v.detail, "keeps state"));
 }
 
 TEST_CASE("inputs cannot be written, and words beside a result are seen") {
@@ -326,83 +231,6 @@ def finish(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, scale: torch.Tenso
 )");
 
 }  // namespace
-
-TEST_CASE("a verdict has evidence of how its result was computed, where it is asked for") {
-  auto* with = device_that_is_none();
-  if (with == nullptr) return;
-  CHECK_FALSE(judged_by_fake(candidate(honest)).evidence);  // the share is 0
-  with->options.evidence_share = 1;
-  const verdict plain = judged_by_fake(candidate(honest));
-  const verdict own = judged_by_fake(by_own_kernel);
-  const verdict kept = judged_by_fake(
-      candidate("self.out", "",
-                "        y = " + std::string(honest) +
-                    "\n        if not hasattr(self, 'out'): self.out = torch.empty_like(y)\n"
-                    "        self.out.copy_(y)\n"));
-  const verdict wrong = judged_by_fake(candidate("x * 2"));
-  with->options.evidence_share = 0;
-  CAPTURE(plain.detail);
-  REQUIRE(name_of(plain.kind) == "ok");
-  REQUIRE(plain.evidence);
-  CAPTURE(plain.evidence->unknown);
-  CHECK(plain.evidence->unknown.empty());
-  CHECK(plain.evidence->device_ns > 0);
-  CHECK(plain.evidence->ns_by_kind.contains("cublas"));
-  CHECK(plain.evidence->ns_by_kind.contains("torch"));
-  CHECK(share_of(*plain.evidence, own_kernels) == 0.0);
-  REQUIRE(!plain.evidence->kernels.empty());
-  CHECK(plain.evidence->graphs == false);
-  CHECK(plain.evidence->aliases_output == false);
-  CHECK(plain.evidence->late_builds == 0);
-  CAPTURE(own.detail);
-  REQUIRE(name_of(own.kind) == "ok");
-  REQUIRE(own.evidence);
-  CAPTURE(own.evidence->unknown);
-  CHECK(share_of(*own.evidence, own_kernels).value_or(0) > 0.9);
-  REQUIRE(name_of(kept.kind) == "ok");
-  CHECK(kept.evidence.value().aliases_output == true);
-  CHECK_FALSE(wrong.evidence);  // it is not asked of what is not right
-}
-
-TEST_CASE("a suite that goes by evidence refuses what it forbids, and names it") {
-  if (device_that_is_none() == nullptr) return;
-  const auto kind_under = [](const std::string& source, const suite_policy& policy) {
-    const verdict v = judged_by_fake(source, false, task_of(layered), {}, policy);
-    CAPTURE(v.detail);
-    CHECK(v.evidence.has_value());
-    return std::string(name_of(v.kind)) + (v.reason.empty() ? "" : "(" + v.reason + ")");
-  };
-  CHECK(kind_under(candidate(honest), goes_by_evidence) == "rejected_static(library_calls)");
-  CHECK(kind_under(by_own_kernel, goes_by_evidence) == "ok");
-  CHECK(kind_under(candidate(honest), libraries_allowed) == "ok");
-  // A policy that does not go by evidence forbids a module nothing.
-  CHECK(name_of(
-            judged_by_fake(candidate(honest), false, task_of(layered), {}, suite_policy{}).kind) ==
-        "ok");
-}
-
-TEST_CASE("evidence that cannot be had, or that a process forges, changes no other verdict") {
-  if (device_that_is_none() == nullptr) return;
-  const std::vector<std::pair<std::string, std::string>> rows{
-      {"torch.autograd.profiler.profile.__exit__ = lambda *unused: None\n",
-       "the profile cannot be read"},
-      {"import module_evidence\nmodule_evidence.evidence = lambda child: {}\n", "aliases_output"},
-      {"import module_evidence, os\nmodule_evidence.evidence = lambda child: os._exit(3)\n",
-       "a profiled call"},
-      {"import module_evidence\nmodule_evidence.evidence = lambda child: {'aliases_output': True, "
-       "'late_builds': 0, 'graphs': False, 'kernels': [['x', 1, -5]]}\n",
-       "no call has"}};
-  for (const auto& [forges, why] : rows) {
-    CAPTURE(forges);
-    const verdict v = judged_by_fake(candidate(honest, forges), false, task_of(layered), {},
-                                     suite_policy(goes_by_evidence));
-    CAPTURE(v.detail);
-    CHECK(name_of(v.kind) == "ok");
-    REQUIRE(v.evidence);
-    CHECK(contains(v.evidence->unknown, why));
-  }
-  CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
-}
 
 TEST_CASE("a line of torch.compile that is not called makes no module unsupported") {
   if (device_that_is_none() == nullptr) return;
@@ -497,65 +325,6 @@ TEST_CASE("how the device was while a module was timed stands in its verdict") {
   CHECK_FALSE(judged_by_fake(candidate(honest), true).device);
 }
 
-TEST_CASE("tasks are checked on the device that they are judged on") {
-  auto* with = device_that_is_none();
-  if (with == nullptr) return;
-  device_module_checker checker(*with);
-  const auto rules = [&](const std::string& reference, bool whole = true) {
-    const task what = *task_of(reference);
-    const auto report =
-        whole ? checker.check(what, 1) : checker.check_quickly(what, 1, plain_baselines::leave_out);
-    CAPTURE(report ? "" : report.error().message);
-    REQUIRE(report);
-    std::string text;
-    for (const task_finding& one : report->findings)
-      if (one.fatal) text += (text.empty() ? "" : " ") + one.rule;
-    return text;
-  };
-  const auto module_with = [](const std::string& forward) {
-    return "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x, y):\n"
-           "        return " +
-           forward + "\n\ndef get_inputs():\n    return [torch.rand(16, 16), torch.rand(16, 16)]\n";
-  };
-  const auto good = checker.check(*task_of(layered), 1);
-  REQUIRE(good);
-  CHECK(good->ok());
-  CHECK(good->baseline_ns > 0);
-  CHECK(good->floor_ns > 0);
-  CHECK(good->worst_error > 0);
-  CHECK(good->worst_error < 0.5);
-  CHECK(std::ranges::any_of(
-      good->facts, [](const std::string& fact) { return contains(fact, "timed window on this"); }));
-  CHECK(rules(module_with("x * y")).empty());
-  CHECK(rules(module_with("x * 2")) == "ignored_input");
-  CHECK(rules(module_with("x * 2"), false).empty());
-  CHECK(rules(module_with("x * 0 + y * 0")) == "constant_output ignored_input ignored_input");
-  CHECK(rules(module_with("no_such_name")) == "failed");
-  CHECK(
-      rules("import torch\n\nclass Model(torch.nn.Module):\n"
-            "    def __init__(self):\n        super().__init__()\n        self.calls = 0\n"
-            "    def forward(self, x):\n        self.calls += 1\n        return x * self.calls\n\n"
-            "def get_inputs():\n    return [torch.rand(8, 8)]\n") == "skipped");
-  // In f64 it computes something else; it runs on one content and not on another; on none.
-  const auto in_f64 = [](const std::string& does) {
-    return "import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
-           "    def forward(self, x):\n        global calls\n"
-           "        if x.dtype != torch.float64: return x * 2\n        calls += 1\n        " +
-           does + "\n        return x * 2\n\ndef get_inputs():\n    return [torch.rand(8, 9)]\n";
-  };
-  for (const bool whole : {true, false})
-    CHECK(rules(in_f64("if calls: return x * 3"), whole) == "failed");
-  CHECK(rules(in_f64("if calls > 1: return x * 3")) == "failed");
-  CHECK(rules(in_f64("if calls == 2: raise RuntimeError('no memory')")) == "skipped");
-  const auto none = checker.check(*task_of(in_f64("raise RuntimeError('no memory')")), 1);
-  REQUIRE(none);
-  CHECK(std::ranges::any_of(none->findings, [](const task_finding& one) {
-    return one.rule == "tolerance" && !one.fatal;
-  }));
-  // What was checked is judged as before.
-  CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
-}
-
 TEST_CASE("a warm Python or a reference that is lost is made anew, and no verdict on a candidate") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
@@ -602,69 +371,6 @@ TEST_CASE("a context knows that somebody ended its context, and does not use it 
   auto third = device_context::open(3, library);
   REQUIRE(third);
   CHECK_FALSE((*third)->lost_cuda_context());
-}
-
-TEST_CASE("two tasks share the evaluator's memory, and their processes find it again") {
-  if (device_that_is_none() == nullptr) return;
-  const auto large = task_of(R"(
-import torch
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x * 2
-
-def get_inputs():
-    return [torch.rand(1024, 1024)]
-)");
-  const std::string doubles =
-      "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
-      "        return x + x\n";
-  for (int i = 0; i < 2; ++i) {
-    const verdict other = judged_by_fake(doubles, false, large);
-    CAPTURE(other.detail);
-    CHECK(name_of(other.kind) == "ok");
-    CHECK(name_of(judged_by_fake(candidate(honest)).kind) == "ok");
-  }
-}
-
-TEST_CASE("a task that is prepared ahead is not prepared again when it is judged") {
-  auto* s = device_that_is_none();
-  if (s == nullptr) return;
-  evaluation_request request;
-  request.subject = task_of(R"(
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x + 3
-def get_inputs():
-    return [torch.randn(3, 41)]
-def get_init_inputs():
-    return []
-)");
-  const auto learnt_s = [&] { return s->steps["task: two contents differ"]; };
-  const double before = learnt_s();
-  CHECK(s->prepare_ahead(request));
-  const double once = learnt_s();
-  CHECK(once > before);
-  CHECK(s->prepare_ahead(request));
-  CHECK(judged_by_fake("import torch\nclass ModelNew(torch.nn.Module):\n"
-                       "    def forward(self, x):\n        return 3 + x\n",
-                       false, request.subject)
-            .kind == verdict_kind::ok);
-  CHECK(learnt_s() == once);
-
-  evaluation_request broken;
-  broken.subject = task_of(R"(
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        raise RuntimeError("not this one")
-def get_inputs():
-    return [torch.randn(3, 43)]
-def get_init_inputs():
-    return []
-)");
-  CHECK_FALSE(s->prepare_ahead(broken));
 }
 
 TEST_CASE("honest modules in many styles are ok on a device that is none") {

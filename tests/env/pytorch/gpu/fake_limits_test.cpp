@@ -196,3 +196,58 @@ TEST_CASE("a candidate that is ended to find a limit is timed again from its beg
   // No check is told twice.
   CHECK(std::ranges::count(exact.checks, "one element changed", &check_result::name) <= 1);
 }
+
+TEST_CASE("a convolution may be computed in TF32 where torch's settings allow it, a product not") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string imports =
+      "import torch\nimport torch.nn as nn\nfrom module_device_of_gpus import Tf32Convolutions\n";
+  const auto module_of = [&](const std::string& name, const std::string& layer,
+                             const std::string& settings, const std::string& result) {
+    return imports + settings + "\n\nclass " + name +
+           "(nn.Module):\n    def __init__(self):\n"
+           "        super().__init__()\n        self.layer = " +
+           layer + "\n\n    def forward(self, x):\n" + result +
+           "\n\ndef get_inputs():\n    return [torch.rand(4, 8, 16, 16)]\n";
+  };
+  const std::string plain = "        return self.layer(x)",
+                    coarse = "        return self.layer(Tf32Convolutions.cut(x))";
+  const std::string conv = "nn.Conv2d(8, 8, 3)", product = "nn.Linear(16, 16)",
+                    strict = "torch.backends.cudnn.allow_tf32 = False";
+  const auto kind_of = [&](const std::string& layer, const std::string& settings) {
+    const auto of = task_of(module_of("Model", layer, settings, plain));
+    return std::string(
+        name_of(judged_by_fake(module_of("ModelNew", layer, "", coarse), false, of).kind));
+  };
+  CHECK(kind_of(conv, "") == "ok");
+  CHECK(kind_of(product, "") == "wrong_value");
+  CHECK(kind_of(conv, strict) == "wrong_value");
+}
+
+TEST_CASE("a convolution may cut its operands to TF32, or round them, on every content") {
+  if (device_that_is_none() == nullptr) return;
+  const auto module_of = [](const std::string& name, int channels, const std::string& operands) {
+    return fmt::format(
+        "import torch\nimport torch.nn as nn\nfrom module_device_of_gpus import "
+        "Tf32Convolutions\n\n"
+        "def six_bits(x):\n    return (x.view(torch.int32) & ~0x1FFFF).view(torch.float32)\n\n"
+        "class {}(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.layer = nn.Conv2d({}, 8, 3)\n\n    def forward(self, x):\n"
+        "        return self.layer._conv_forward({})\n\n"
+        "def get_inputs():\n    return [torch.rand(4, {}, 16, 16)]\n",
+        name, channels, operands, channels);
+  };
+  // Of a constant the error of all products has one sign. Each task has a constant of its own.
+  for (int channels = 3; channels < 15; ++channels) {
+    CAPTURE(channels);
+    const auto of = task_of(module_of("Model", channels, "x, self.layer.weight, self.layer.bias"));
+    // What is cut to six bits is the control.
+    for (const std::string how : {"Tf32Convolutions.cut", "Tf32Convolutions.rounded", "six_bits"}) {
+      CAPTURE(how);
+      const std::string operands =
+          fmt::format("{}(x), {}(self.layer.weight.detach()), self.layer.bias", how, how);
+      const verdict v = judged_by_fake(module_of("ModelNew", channels, operands), false, of);
+      CAPTURE(v.detail);
+      CHECK(name_of(v.kind) == (how == "six_bits" ? "wrong_value" : "ok"));
+    }
+  }
+}
