@@ -64,6 +64,14 @@ struct quern_context_facts {
   int32_t memory_clock_khz, bus_bits;
 };
 
+/// Rows of bytes, one `device_pitch` or `host_pitch` behind the other: what one copy between the
+/// device and memory of the host moves.
+struct quern_byte_rows {
+  uint64_t width;  ///< bytes of a row
+  uint64_t rows;
+  uint64_t device_pitch, host_pitch;  ///< at least `width`
+};
+
 struct quern_context;
 
 int32_t quern_context_open(int32_t device, struct quern_context** out, char* problem, int32_t room);
@@ -113,6 +121,24 @@ int32_t quern_context_wait(struct quern_context* context, struct quern_finding* 
 int32_t quern_context_read(struct quern_context* context, void* to, uint64_t from, uint64_t bytes);
 int32_t quern_context_write(struct quern_context* context, uint64_t to, const void* from,
                             uint64_t bytes);
+
+/// Memory of the host that copies below read and write; for quern_context_unpin.
+int32_t quern_context_pin(struct quern_context* context, uint64_t bytes, void** out);
+int32_t quern_context_unpin(struct quern_context* context, void* memory);
+/// Copies that leave the device to the CUDA context that it computes for: the driver has an engine
+/// of its own for them, if there are two rows or more. (For copies on the device it has not, nor
+/// for less than 32 KiB in one row to it.) They run in order on a stream of their own, beside what
+/// else is queued. `from` and `to` of the host: from quern_context_pin.
+int32_t quern_context_send(struct quern_context* context, uint64_t to, const void* from,
+                           const struct quern_byte_rows* rows);
+int32_t quern_context_fetch(struct quern_context* context, void* to, uint64_t from,
+                            const struct quern_byte_rows* rows);
+/// Waits for these alone.
+int32_t quern_context_wait_copies(struct quern_context* context);
+/// Rows within the device, on the context's own stream; `pitch` on both sides.
+int32_t quern_context_copy_rows(struct quern_context* context, uint64_t to, uint64_t from,
+                                uint64_t width, uint64_t rows, uint64_t pitch);
+
 /// Bandwidth of a copy of `bytes` in bytes a second, read and written bytes counted: what the
 /// roofline floor is made from.
 int32_t quern_context_bandwidth(struct quern_context* context, uint64_t bytes, double* out);

@@ -15,7 +15,7 @@ using quern::gpu::driver;
 struct quern_context {
   int device = 0;
   const driver* api = nullptr;
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream = nullptr, copies = nullptr;
   quern_finding* findings = nullptr;  // on the device
   std::vector<quern_finding> host;
   int32_t queued = 0;
@@ -83,7 +83,9 @@ int32_t set_up(quern_context* context) {
   if (context->api == nullptr)
     return complain(context, "the driver has no %s: it is too old for this build", missing);
   if (settle(context, cudaStreamCreateWithFlags(&context->stream, cudaStreamNonBlocking),
-             "a stream") < 0)
+             "a stream") < 0 ||
+      settle(context, cudaStreamCreateWithFlags(&context->copies, cudaStreamNonBlocking),
+             "a stream of copies") < 0)
     return -1;
   if (settle(context,
              cudaMalloc(&context->findings, QUERN_MOST_FINDINGS * sizeof *context->findings),
@@ -118,7 +120,8 @@ extern "C" int32_t quern_context_open(int32_t device, quern_context** out, char*
 extern "C" void quern_context_close(quern_context* context) {
   use(context);
   if (context->findings != nullptr) (void)cudaFree(context->findings);
-  if (context->stream != nullptr) (void)cudaStreamDestroy(context->stream);
+  for (const cudaStream_t stream : {context->stream, context->copies})
+    if (stream != nullptr) (void)cudaStreamDestroy(stream);
   delete context;
 }
 
@@ -329,6 +332,51 @@ extern "C" int32_t quern_context_write(quern_context* context, uint64_t to, cons
              "writing device memory") < 0)
     return -1;
   return settle(context, cudaStreamSynchronize(context->stream), "writing device memory");
+}
+
+extern "C" int32_t quern_context_pin(quern_context* context, uint64_t bytes, void** out) {
+  use(context);
+  return settle(context, cudaHostAlloc(out, bytes, cudaHostAllocDefault), "memory of the host");
+}
+
+extern "C" int32_t quern_context_unpin(quern_context* context, void* memory) {
+  use(context);
+  return settle(context, cudaFreeHost(memory), "giving memory of the host back");
+}
+
+extern "C" int32_t quern_context_send(quern_context* context, uint64_t to, const void* from,
+                                      const quern_byte_rows* rows) {
+  use(context);
+  return settle(
+      context,
+      cudaMemcpy2DAsync(reinterpret_cast<void*>(to), rows->device_pitch, from, rows->host_pitch,
+                        rows->width, rows->rows, cudaMemcpyHostToDevice, context->copies),
+      "sending rows");
+}
+
+extern "C" int32_t quern_context_fetch(quern_context* context, void* to, uint64_t from,
+                                       const quern_byte_rows* rows) {
+  use(context);
+  return settle(context,
+                cudaMemcpy2DAsync(to, rows->host_pitch, reinterpret_cast<const void*>(from),
+                                  rows->device_pitch, rows->width, rows->rows,
+                                  cudaMemcpyDeviceToHost, context->copies),
+                "fetching rows");
+}
+
+extern "C" int32_t quern_context_wait_copies(quern_context* context) {
+  use(context);
+  return settle(context, cudaStreamSynchronize(context->copies), "waiting for copies");
+}
+
+extern "C" int32_t quern_context_copy_rows(quern_context* context, uint64_t to, uint64_t from,
+                                           uint64_t width, uint64_t rows, uint64_t pitch) {
+  use(context);
+  return settle(
+      context,
+      cudaMemcpy2DAsync(reinterpret_cast<void*>(to), pitch, reinterpret_cast<const void*>(from),
+                        pitch, width, rows, cudaMemcpyDeviceToDevice, context->stream),
+      "copying rows on the device");
 }
 
 extern "C" int32_t quern_context_bandwidth(quern_context* context, uint64_t bytes, double* out) {

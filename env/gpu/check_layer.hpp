@@ -11,6 +11,9 @@ namespace quern::env {
 enum class check_layer {
   values,     ///< outputs of checks and of timed calls are compared
   content,    ///< every call has new content, hidden rounds and plants among it
+  late,       ///< part of a module's inputs is copied when its call is asked for
+  pause,      ///< some of that comes twice, or some microseconds later
+  sample,     ///< some of a module's outputs are read when its call was answered
   poison,     ///< outputs and workspace hold a secret word before every call
   read_only,  ///< inputs are mapped for reading where candidates and references run
   memory,     ///< what a candidate's process takes of the device's memory is looked at
@@ -26,8 +29,9 @@ enum class check_layer {
   executable  ///< runner: gpu_lock::before_calling
 };
 inline constexpr const char* check_layer_names[] = {
-    "values", "content", "poison",   "read_only", "memory", "guards", "charge",    "floor",
-    "again",  "threads", "messages", "files",     "seal",   "filter", "executable"};
+    "values",    "content",  "late",   "pause",  "sample", "poison",
+    "read_only", "memory",   "guards", "charge", "floor",  "again",
+    "threads",   "messages", "files",  "seal",   "filter", "executable"};
 
 /// Any thread.
 bool is_on(check_layer which);

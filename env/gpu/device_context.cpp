@@ -34,6 +34,12 @@ struct device_context::functions {
   decltype(&::quern_context_wait) wait = nullptr;
   decltype(&::quern_context_read) read = nullptr;
   decltype(&::quern_context_write) write = nullptr;
+  decltype(&::quern_context_pin) pin = nullptr;
+  decltype(&::quern_context_unpin) unpin = nullptr;
+  decltype(&::quern_context_send) send = nullptr;
+  decltype(&::quern_context_fetch) fetch = nullptr;
+  decltype(&::quern_context_wait_copies) wait_copies = nullptr;
+  decltype(&::quern_context_copy_rows) copy_rows = nullptr;
   decltype(&::quern_context_bandwidth) bandwidth = nullptr;
 
   static base::expected<std::shared_ptr<const functions>> load(const std::filesystem::path& path);
@@ -88,7 +94,10 @@ base::expected<std::shared_ptr<const device_context::functions>> device_context:
       find(f.check_content, "quern_context_check_content") &&
       find(f.check_pattern, "quern_context_check_pattern") && find(f.wait, "quern_context_wait") &&
       find(f.read, "quern_context_read") && find(f.write, "quern_context_write") &&
-      find(f.bandwidth, "quern_context_bandwidth");
+      find(f.pin, "quern_context_pin") && find(f.unpin, "quern_context_unpin") &&
+      find(f.send, "quern_context_send") && find(f.fetch, "quern_context_fetch") &&
+      find(f.wait_copies, "quern_context_wait_copies") &&
+      find(f.copy_rows, "quern_context_copy_rows") && find(f.bandwidth, "quern_context_bandwidth");
   if (complete) return std::make_shared<const functions>(f);
   return base::fail(base::errc::unavailable, "{} is of another build", path.string());
 }
@@ -107,6 +116,21 @@ device_allocation& device_allocation::operator=(device_allocation&& other) noexc
 
 device_allocation::~device_allocation() {
   if (context_ != nullptr) context_->release(allocation_);
+}
+
+pinned_memory::pinned_memory(pinned_memory&& other) noexcept
+    : context_(std::exchange(other.context_, nullptr)), bytes_(std::exchange(other.bytes_, {})) {}
+
+pinned_memory& pinned_memory::operator=(pinned_memory&& other) noexcept {
+  if (this == &other) return *this;
+  if (context_ != nullptr) context_->unpin(bytes_.data());
+  context_ = std::exchange(other.context_, nullptr);
+  bytes_ = std::exchange(other.bytes_, {});
+  return *this;
+}
+
+pinned_memory::~pinned_memory() {
+  if (context_ != nullptr) context_->unpin(bytes_.data());
 }
 
 base::expected<std::unique_ptr<device_context>> device_context::open(int device) {
@@ -161,6 +185,10 @@ void device_context::note(std::int32_t result) {
 
 void device_context::release(quern_allocation& allocation) {
   note(call_->release(context_, &allocation));
+}
+
+void device_context::unpin(std::byte* memory) {
+  note(call_->unpin(context_, memory));
 }
 
 base::expected<std::uint64_t> device_context::free_bytes() {
@@ -235,6 +263,32 @@ base::status device_context::write(std::uint64_t to, std::span<const std::byte> 
   if (call_->write(context_, to, from.data(), from.size()) != 0)
     return tl::make_unexpected(problem());
   return {};
+}
+
+base::expected<pinned_memory> device_context::pin(std::uint64_t bytes) {
+  void* at = nullptr;
+  if (call_->pin(context_, bytes, &at) != 0) return tl::make_unexpected(problem());
+  pinned_memory memory;
+  memory.context_ = this;
+  memory.bytes_ = {static_cast<std::byte*>(at), bytes};
+  return memory;
+}
+
+void device_context::send(std::uint64_t to, const std::byte* from, const quern_byte_rows& rows) {
+  note(call_->send(context_, to, from, &rows));
+}
+
+void device_context::fetch(std::byte* to, std::uint64_t from, const quern_byte_rows& rows) {
+  note(call_->fetch(context_, to, from, &rows));
+}
+
+void device_context::wait_for_copies() {
+  note(call_->wait_copies(context_));
+}
+
+void device_context::copy_rows(std::uint64_t to, std::uint64_t from, std::uint64_t width,
+                               std::uint64_t rows, std::uint64_t pitch) {
+  if (width > 0 && rows > 0) note(call_->copy_rows(context_, to, from, width, rows, pitch));
 }
 
 base::expected<double> device_context::bandwidth(std::uint64_t bytes) {

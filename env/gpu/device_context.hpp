@@ -37,6 +37,23 @@ class device_allocation {
   quern_allocation allocation_{0, 0, 0, -1};
 };
 
+/// Memory of the host that copies to and from the device read and write. Given back with this
+/// object, which must go before its context.
+class pinned_memory {
+ public:
+  pinned_memory() = default;
+  pinned_memory(pinned_memory&& other) noexcept;
+  pinned_memory& operator=(pinned_memory&& other) noexcept;
+  ~pinned_memory();
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  friend class device_context;
+  device_context* context_ = nullptr;
+  std::span<std::byte> bytes_;
+};
+
 /// What one check found: how many elements are wrong, and the first of them.
 struct device_finding {
   std::uint64_t wrong = 0;
@@ -91,15 +108,28 @@ class device_context {
 
   base::status read(std::span<std::byte> to, std::uint64_t from);
   base::status write(std::uint64_t to, std::span<const std::byte> from);
+  base::expected<pinned_memory> pin(std::uint64_t bytes);
+  /// Rows between the device and pinned memory, two or more, by an engine of the device that does
+  /// nothing else: another process's context stays on the device meanwhile. Queued beside the rest.
+  void send(std::uint64_t to, const std::byte* from, const quern_byte_rows& rows);
+  void fetch(std::byte* to, std::uint64_t from, const quern_byte_rows& rows);
+  /// Waits for these alone. An error of one is reported by the next wait().
+  void wait_for_copies();
+  /// Rows within the device, queued with the rest; `pitch` on both sides. None: nothing to do.
+  void copy_rows(std::uint64_t to, std::uint64_t from, std::uint64_t width, std::uint64_t rows,
+                 std::uint64_t pitch);
+
   /// Bytes a second, reads and writes counted, of a copy with this footprint.
   base::expected<double> bandwidth(std::uint64_t bytes);
 
  private:
   friend class device_allocation;
+  friend class pinned_memory;
   struct functions;
   device_context() = default;
   void note(std::int32_t result);
   void release(quern_allocation& allocation);
+  void unpin(std::byte* memory);
   [[nodiscard]] base::error problem() const;
 
   std::shared_ptr<const functions> call_;

@@ -3,7 +3,7 @@
 // the reference. How many evaluations an hour, and in which stages they go.
 //
 //   bench_modules [--forks N] [--trials N] [--checks N] [--only TASK] [--budget-s S] [--ahead N]
-//                 [--sandbox best_effort|required] [--gpu N]
+//                 [--sandbox best_effort|required] [--gpu N] [--copies N]
 //
 // Ends with 1 where a bar is missed. The load of the machine is printed before and after.
 #include <cmath>
@@ -28,6 +28,7 @@
 #include "env/lanes/pytorch/pytorch_evaluator.hpp"
 #include "env/measure/stats.hpp"
 #include "env/task/task_codec.hpp"
+#include "tools/benchmarks/bench_modules_copies.hpp"
 #include "tools/benchmarks/bench_modules_tasks.hpp"
 #include "tools/stage_table.hpp"
 
@@ -47,6 +48,7 @@ struct module_bench_options {
   double budget_s = 0.5;
   int ahead = env::usual_children_ahead;
   std::optional<int> gpu;
+  int copies = 0;
 };
 
 void print_load(const char* when) {
@@ -339,6 +341,11 @@ int run(const module_bench_options& options) {
     if (!forked) return failed(forked.error());
     met &= *forked;
   }
+  if (options.gpu && options.copies > 0) {
+    const auto copied = bench_copies(mode, *options.gpu, options.copies);
+    if (!copied) return failed(copied.error());
+    met &= *copied;
+  }
   if (options.trials > 0) {
     const auto judged = bench_against_itself(options);
     if (!judged) return failed(judged.error());
@@ -370,9 +377,14 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--budget-s", options.budget_s, "seconds of measuring for each evaluation")
       ->capture_default_str();
-  app.add_option("--gpu", options.gpu,
-                 "measure on this GPU, by the driver's number; else on a core")
-      ->check(CLI::Range(0, 63));
+  auto* gpu = app.add_option("--gpu", options.gpu,
+                             "measure on this GPU, by the driver's number; else on a core")
+                  ->check(CLI::Range(0, 63));
+  app.add_option("--copies", options.copies,
+                 "turns of measuring what copies between two calls cost; 0: none")
+      ->check(CLI::Range(0, 100000))
+      ->needs(gpu)
+      ->capture_default_str();
   app.add_option("--ahead", options.ahead,
                  "processes of --trials that stand ready for an evaluation; 0: none")
       ->check(CLI::Range(0, 16))

@@ -2,7 +2,9 @@
 # kind: hostile
 # device: gpu
 # size: small
-# caught: ok, wrong_value, hack
+# caught: wrong_value
+# timed: yes
+# on a GPU without: late
 import ctypes
 import sys
 

@@ -42,11 +42,11 @@ answered<void> settled(answered<runner::reply> reply) {
 /// little longer than others would have a look more each.
 constexpr base::nanoseconds_t look_ns = 100'000;
 
-/// From the first question to the last answer; `ask` gets the number of each. `look`: between some
-/// of them, which counts: what a call left to the device goes on meanwhile.
+/// From the first question, or what prepares it, to the last answer; `ask` gets the number of each.
+/// `look`: between some of them, which counts: what a call left to the device goes on meanwhile.
 template <class Ask>
 answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const core_look& look,
-                                       const Ask& ask) {
+                                       const call_preparation& prepare, const Ask& ask) {
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   auto end = begin, looked = begin;
@@ -55,6 +55,7 @@ answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const co
       each->looks.push_back(look());
       looked = end;
     }
+    if (prepare) prepare(static_cast<std::size_t>(i));
     const answered<base::nanoseconds_t> took = ask(i);
     end = clock.now_ns();
     if (!took) return took;
@@ -111,14 +112,16 @@ answered<void> device_module::wake() {
 }
 
 answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits,
-                                                 call_times* each, const core_look& look) {
-  return ask_each(calls, each, look,
+                                                 call_times* each, const core_look& look,
+                                                 const call_preparation& prepare) {
+  return ask_each(calls, each, look, prepare,
                   [&](int call) { return child().link().run(call, call + 1, limits); });
 }
 
 answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits,
-                                                     call_times* each) {
-  return ask_each(calls, each, {}, [&](int) -> answered<base::nanoseconds_t> {
+                                                     call_times* each,
+                                                     const call_preparation& prepare) {
+  return ask_each(calls, each, {}, prepare, [&](int) -> answered<base::nanoseconds_t> {
     base::nanoseconds_t took = 0;
     const auto done = child().link().ask(runner::command::gpu_deliver, {}, -1, limits, &took);
     if (!done) return tl::make_unexpected(done.error());
@@ -178,6 +181,13 @@ const device_allocation& module_memory::flush() {
     context_.set(flush_.address(), bytes, 0);
   }
   return flush_;
+}
+
+base::status module_memory::pin(std::uint64_t bytes) {
+  if (pinned_.bytes().size() >= bytes) return {};
+  pinned_ = {};
+  QUERN_TRY(pinned_, context_.pin(bytes));
+  return {};
 }
 
 std::uint64_t module_memory::somewhere() {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct call_times {
   /// What the core_look of the calls said, in its order.
   std::vector<base::nanoseconds_t> looks;
 };
+
+/// What the evaluator does before it asks for a call, which counts. The number: of the call.
+using call_preparation = std::function<void(std::size_t)>;
 
 /// Of one child with a GPU. Answers fail as those of runner_link do. Thread-compatible.
 class device_module final {
@@ -52,11 +56,13 @@ class device_module final {
   /// average). What is timed is asked by a thread on the process's core: on another one it would be
   /// woken late.
   answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr,
-                                    const core_look& look = {});
+                                    const core_look& look = {},
+                                    const call_preparation& prepare = {});
   /// So many times the results of the last call once more: what calls cost in which nothing is
   /// computed. The rest as of run(), without looks.
   answered<base::nanoseconds_t> deliver(int calls, question_limits limits,
-                                        call_times* each = nullptr);
+                                        call_times* each = nullptr,
+                                        const call_preparation& prepare = {});
 
  private:
   module_process process_;
@@ -94,6 +100,7 @@ inline constexpr std::int32_t weights_region = QUERN_WORKSPACE;
 ///     snapshot   what the candidate's outputs were when it had answered
 ///     weights    of the reference's model, written by it, and a copy for the candidate, made anew
 ///                for each
+///     pinned     memory of the host, for what is copied between calls (call_copies)
 ///     flush      twice the second-level cache, all zero: read to empty that. The evaluator's
 ///     alone.
 ///
@@ -117,6 +124,9 @@ class module_memory {
   [[nodiscard]] std::uint64_t snapshot() const { return snapshot_.address(); }
   /// Made when it is first asked for; empty where the device has not so much.
   [[nodiscard]] const device_allocation& flush();
+  /// Has at least so much pinned memory from now on; what was in it is gone if it has not yet.
+  base::status pin(std::uint64_t bytes);
+  [[nodiscard]] std::span<std::byte> pinned() const { return pinned_.bytes(); }
   /// Differs from what it was before where a region was made anew: then all is to be lent again.
   [[nodiscard]] std::uint64_t making() const { return making_; }
 
@@ -132,6 +142,7 @@ class module_memory {
   device_context& context_;
   device_allocation staging_, candidate_inputs_, reference_inputs_, candidate_, reference_,
       snapshot_, weights_, candidate_weights_, flush_;
+  pinned_memory pinned_;
   std::uint64_t weight_bytes_ = 0;  ///< of the model that was reserved for last
   std::uint64_t making_ = 1;
   base::random_stream addresses_;

@@ -44,7 +44,7 @@ device_module_calls::device_module_calls(device_module_task& of, device_context&
       candidate_(candidate),
       random_(secret, "calls of a module on a device"),
       row_(of.cases.front()),
-      staged_(memory.staging()),
+      copies_(of.places, context, memory, random_),
       flush_(memory.flush()),
       reference_(of.processes.reference.get()) {
   slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots).set_guards(context_);
@@ -78,18 +78,20 @@ std::vector<module_case> device_module_calls::fresh_alone(std::size_t calls) {
 
 finding device_module_calls::make(std::span<const module_case> window) {
   const module_case& first = window.front();
+  std::uint64_t staged = memory_.staging();
   if (first.row == 0) {
-    staged_ = memory_.staging();
     const auto made = make_content(task_, window, context_, memory_);
-    return made ? finding{} : of_error(made.error());
+    if (!made) return of_error(made.error());
+  } else {
+    if (made_ != first.seed) {
+      made_.reset();
+      if (const auto made = make_row(task_, first, context_); !made) return of_error(made.error());
+      made_ = first.seed;
+    }
+    staged += input_bytes(static_cast<std::size_t>(task_.slots) + first.number);
   }
-  if (made_ != first.seed) {
-    made_.reset();
-    if (const auto made = make_row(task_, first, context_); !made) return of_error(made.error());
-    made_ = first.seed;
-  }
-  staged_ = memory_.staging() + input_bytes(static_cast<std::size_t>(task_.slots) + first.number);
-  return {};
+  const auto taken = copies_.take(staged, window.size());
+  return taken ? finding{} : of_host(taken.error().message);
 }
 
 void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
@@ -105,6 +107,10 @@ void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
 finding device_module_calls::get_ready() {
   if (flushes_ && !flush_.empty())
     context_.check_pattern(flush_.address(), 2 * context_.facts().l2_bytes, 0);
+  return wait_for_device();
+}
+
+finding device_module_calls::wait_for_device() {
   const auto waited = context_.wait();
   return waited ? finding{} : of_host(waited.error().message);
 }
@@ -116,74 +122,98 @@ finding device_module_calls::failed_reference(const runner_failure& why) {
           "reference: " + why.text, std::nullopt, why.last.why};
 }
 
+/// With nothing queued on the device, and nothing in its cache. Then the process's context comes to
+/// the device, by a launch of its own: else the first call would wait for that, and what it
+/// launches would take no time of its own. That launch counts, for what a process does by it with
+/// inputs that are there already is work of its calls. The reference's deliveries have it, too.
+answered<void> device_module_calls::asks(device_module& whom, std::size_t calls, double limit_s,
+                                         const side_memory& of, device_window& took) {
+  const base::steady_clock clock;
+  took.begun_ns = clock.now_ns();
+  if (auto woken = whom.wake(); !woken) return woken;
+  const auto prepare = [&](std::size_t call) { copies_.before_call(call, of.inputs, of.outputs); };
+  const auto done =
+      whom.run(static_cast<int>(calls), device_limits(limit_s), &took.each, look_, prepare);
+  if (!done) return tl::make_unexpected(done.error());
+  took.answer_ns = static_cast<double>(clock.now_ns() - took.begun_ns);
+  return {};
+}
+
 finding device_module_calls::reference(std::size_t calls, bool copies, device_window& took) {
   poison(memory_.reference_outputs(), calls);
-  if (const auto woken = reference_->wake(); !woken) return failed_reference(woken.error());
   took = {};
   took.each.looks.push_back(look_());
   // As for the candidate: what a copy leaves in the device's caches is there for both.
-  context_.copy(memory_.reference_inputs(), staged_, input_bytes(calls));
+  copies_.put_rest(memory_.reference_inputs());
   if (auto f = get_ready(); !f.ok()) return f;
+  const auto asked = asks(*reference_, calls, reference_call_s,
+                          {memory_.reference_inputs(), memory_.reference_outputs()}, took);
+  if (!asked) return failed_reference(asked.error());
+  if (!copies) return wait_for_device();
   const base::steady_clock clock;
-  took.begun_ns = clock.now_ns();
-  const auto ns =
-      reference_->run(static_cast<int>(calls), device_limits(reference_call_s), &took.each, look_);
-  if (!ns) return failed_reference(ns.error());
-  took.answer_ns = static_cast<double>(*ns);
-  if (!copies) return {};
   const auto answered = clock.now_ns();
   context_.copy(memory_.snapshot(), memory_.reference_outputs(), output_bytes(calls));
-  if (const auto waited = context_.wait(); !waited) return of_host(waited.error().message);
+  if (auto f = wait_for_device(); !f.ok()) return f;
   took.tail_ns = static_cast<double>(clock.now_ns() - answered);
   return {};
 }
 
+/// As asks(), but that results are delivered once more.
 answered<void> device_module_calls::delivers(device_module& from, std::size_t calls,
-                                             device_window& took) const {
+                                             const side_memory& of, device_window& took) {
   const base::steady_clock clock;
   took = {};
   took.each.looks.push_back(look_());
   took.begun_ns = clock.now_ns();
-  const auto ns = from.deliver(static_cast<int>(calls), device_limits(60), &took.each);
-  if (!ns) return tl::make_unexpected(ns.error());
+  if (auto woken = from.wake(); !woken) return woken;
+  const auto prepare = [&](std::size_t call) { copies_.before_call(call, of.inputs, of.outputs); };
+  const auto done = from.deliver(static_cast<int>(calls), device_limits(60), &took.each, prepare);
+  if (!done) return tl::make_unexpected(done.error());
+  took.answer_ns = static_cast<double>(clock.now_ns() - took.begun_ns);
   took.each.looks.push_back(look_());
-  took.answer_ns = static_cast<double>(*ns);
   return {};
 }
 
 finding device_module_calls::delivery(std::size_t calls, device_window& took) {
-  if (const auto woken = reference_->wake(); !woken) return failed_reference(woken.error());
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto done = delivers(*reference_, calls, took);
-  return done ? finding{} : failed_reference(done.error());
+  const auto done =
+      delivers(*reference_, calls, {memory_.reference_inputs(), memory_.reference_outputs()}, took);
+  return done ? wait_for_device() : failed_reference(done.error());
 }
 
 finding device_module_calls::candidate_delivery(std::size_t calls, device_window& took) {
-  if (const auto woken = candidate_.wake(); !woken) return explain(woken.error(), "time");
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto done = delivers(candidate_, calls, took);
-  return done ? finding{} : explain(done.error(), "time");
+  const auto done =
+      delivers(candidate_, calls, {memory_.candidate_inputs(), memory_.candidate_outputs()}, took);
+  return done ? wait_for_device() : explain(done.error(), "time");
 }
 
 finding device_module_calls::candidate(std::size_t calls, double limit_s, device_window& took) {
   poison(memory_.candidate_outputs(), calls);
-  if (const auto woken = candidate_.wake(); !woken) return explain(woken.error(), "time");
   took = {};
   took.each.looks.push_back(look_());
   // At the last moment: what it could see before it is asked it could begin with.
-  context_.copy(memory_.candidate_inputs(), staged_, input_bytes(calls));
+  copies_.put_rest(memory_.candidate_inputs());
   if (auto f = get_ready(); !f.ok()) return f;
+  const auto asked = asks(candidate_, calls, limit_s,
+                          {memory_.candidate_inputs(), memory_.candidate_outputs()}, took);
+  if (!asked) return explain(asked.error(), "time");
   const base::steady_clock clock;
-  took.begun_ns = clock.now_ns();
-  const auto ns =
-      candidate_.run(static_cast<int>(calls), device_limits(limit_s), &took.each, look_);
-  if (!ns) return explain(ns.error(), "time");
   const auto answered = clock.now_ns();
   context_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));
-  if (const auto waited = context_.wait(); !waited) return of_host(waited.error().message);
-  took.answer_ns = static_cast<double>(*ns);
+  if (auto f = wait_for_device(); !f.ok()) return f;
   took.tail_ns = static_cast<double>(clock.now_ns() - answered);
-  return {};
+  return look_at_samples();
+}
+
+/// Whether results were there when their calls were answered.
+finding device_module_calls::look_at_samples() {
+  const auto changed = copies_.changed_behind_its_answer(memory_.snapshot());
+  if (!changed) return of_host(changed.error().message);
+  if (!*changed || !is_on(check_layer::sample)) return {};
+  return {verdict_kind::hack, std::string(name_of(hack_kind::late_write)),
+          fmt::format("results of call {} of a window were written behind its answer", **changed),
+          std::nullopt};
 }
 
 finding device_module_calls::compare(std::span<const module_case> window, const std::string& where,

@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "env/core/idle_charge.hpp"
 #include "env/gpu/device_context.hpp"
+#include "env/lanes/pytorch/gpu/call_copies.hpp"
 #include "env/lanes/pytorch/gpu/device_module.hpp"
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
 #include "env/lanes/pytorch/gpu/module_limits.hpp"
@@ -22,11 +23,13 @@ namespace quern::env {
 
 /// A window of calls of one side, by the evaluator's clock.
 struct device_window {
-  double answer_ns = 0;  ///< from the first question to the last answer
+  /// From the launch that brings the process's context to the device, before the first question, to
+  /// the last answer.
+  double answer_ns = 0;
   /// From there until a copy of its outputs was made, in the evaluator's context. Work that is put
   /// off until behind the answer makes it longer, or comes too late to be copied. 0: not copied.
   double tail_ns = 0;
-  base::nanoseconds_t begun_ns = 0;  ///< when the first was asked, by a steady clock
+  base::nanoseconds_t begun_ns = 0;  ///< when that launch was asked for, by a steady clock
   call_times each;
 };
 
@@ -76,8 +79,8 @@ class device_module_calls {
   /// The same of the candidate, whose time says nothing: so that either side as often as the other
   /// was the last that the processor's caches served. `took` as above.
   finding candidate_delivery(std::size_t calls, device_window& took);
-  /// Calls of the candidate, whose inputs are put there when the first is asked. `limit_s`: of the
-  /// wall of each.
+  /// Calls of the candidate, whose inputs are put there when the first is asked, a part of each
+  /// only then (call_copies). `limit_s`: of the wall of each.
   finding candidate(std::size_t calls, double limit_s, device_window& took);
   /// Whether what the candidate's outputs were right behind its last answer is what the reference
   /// gave. Limits are found as far as they are needed (widen_limits()). `unsupported`: they are
@@ -94,10 +97,18 @@ class device_module_calls {
   finding explain(const runner_failure& why, const std::string& stage);
 
  private:
+  /// Where the calls of a side find their tensors.
+  struct side_memory {
+    std::uint64_t inputs, outputs;
+  };
+
   finding failed_reference(const runner_failure& why);
   /// compare() by the limits that are known. Errors and units as there.
   finding compare_once(std::span<const module_case> window, const std::string& where);
-  answered<void> delivers(device_module& from, std::size_t calls, device_window& took) const;
+  answered<void> asks(device_module& whom, std::size_t calls, double limit_s, const side_memory& of,
+                      device_window& took);
+  answered<void> delivers(device_module& from, std::size_t calls, const side_memory& of,
+                          device_window& took);
   void poison(std::uint64_t outputs, std::size_t calls);
   [[nodiscard]] std::uint64_t input_bytes(std::size_t calls) const {
     return calls * task_.places.inputs.stride();
@@ -106,6 +117,8 @@ class device_module_calls {
     return calls * task_.places.outputs.stride();
   }
   finding get_ready();
+  finding wait_for_device();
+  finding look_at_samples();
 
   device_module_task& task_;
   device_context& context_;
@@ -118,8 +131,7 @@ class device_module_calls {
   std::size_t taken_ = 0;
   /// Seed of the row that is in the staging.
   std::optional<std::uint64_t> made_;
-  /// Address of the contents of the window that was made last.
-  std::uint64_t staged_;
+  call_copies copies_;
   const device_allocation& flush_;
   bool flushes_ = true, begins_again_ = false;
   candidate_end end_candidate_;  ///< null: nobody does

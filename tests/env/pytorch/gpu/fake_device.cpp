@@ -21,7 +21,7 @@
 #include "env/device/window_part.h"
 
 struct quern_context {
-  std::vector<std::function<void()>> queued;
+  std::vector<std::function<void()>> queued, copies;
   std::vector<quern_finding> findings;
 };
 
@@ -69,6 +69,13 @@ void catch_up(quern_context* context) {
   for (const auto& work : context->queued)
     work();
   context->queued.clear();
+}
+
+void move_rows(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch,
+               const quern_byte_rows& of) {
+  for (uint64_t row = 0; row < of.rows; ++row)
+    std::memcpy(reinterpret_cast<void*>(to + row * to_pitch),
+                reinterpret_cast<const void*>(from + row * from_pitch), of.width);
 }
 
 /// A number of /proc/PID/status; 0: it is not there.
@@ -237,6 +244,41 @@ int32_t quern_context_read(quern_context* context, void* to, uint64_t from, uint
 int32_t quern_context_write(quern_context* context, uint64_t to, const void* from, uint64_t bytes) {
   catch_up(context);
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return 0;
+}
+int32_t quern_context_pin(quern_context*, uint64_t bytes, void** out) {
+  *out = std::calloc(bytes, 1);
+  return *out != nullptr ? 0 : -1;
+}
+int32_t quern_context_unpin(quern_context*, void* memory) {
+  std::free(memory);
+  return 0;
+}
+int32_t quern_context_send(quern_context* context, uint64_t to, const void* from,
+                           const quern_byte_rows* rows) {
+  context->copies.push_back([=, r = *rows] {
+    move_rows(to, r.device_pitch, reinterpret_cast<uint64_t>(from), r.host_pitch, r);
+  });
+  return 0;
+}
+int32_t quern_context_fetch(quern_context* context, void* to, uint64_t from,
+                            const quern_byte_rows* rows) {
+  context->copies.push_back([=, r = *rows] {
+    move_rows(reinterpret_cast<uint64_t>(to), r.host_pitch, from, r.device_pitch, r);
+  });
+  return 0;
+}
+int32_t quern_context_wait_copies(quern_context* context) {
+  for (const auto& copy : context->copies)
+    copy();
+  context->copies.clear();
+  return 0;
+}
+int32_t quern_context_copy_rows(quern_context* context, uint64_t to, uint64_t from, uint64_t width,
+                                uint64_t rows, uint64_t pitch) {
+  context->queued.push_back([=] {
+    move_rows(to, pitch, from, pitch, {width, rows, pitch, pitch});
+  });
   return 0;
 }
 int32_t quern_context_bandwidth(quern_context*, uint64_t, double* out) {

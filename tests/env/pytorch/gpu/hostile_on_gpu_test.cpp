@@ -87,15 +87,40 @@ TEST_CASE("a module that answers before its work is done gains nothing by it") {
   REQUIRE(contains(sooner, size));
   sooner.replace(sooner.find(size), size.size(), "2048, 2048");
   CHECK_FALSE(gains(judged_on_device(sooner, true, subject)));
-  turn(check_layer::charge, false);
-  turn(check_layer::values, false);
-  turn(check_layer::floor, false);
+  const auto layers = {check_layer::charge, check_layer::values, check_layer::floor,
+                       check_layer::sample};
+  for (const auto layer : layers)
+    turn(layer, false);
   const verdict through = judged_on_device(sooner, true, subject);
-  for (const auto layer : {check_layer::charge, check_layer::values, check_layer::floor})
+  for (const auto layer : layers)
     turn(layer, true);
   CAPTURE(name_of(through.kind));
   CAPTURE(through.detail);
   CHECK(gains(through));
+}
+
+TEST_CASE("what only timed calls show is caught there, and gains without its layer") {
+  if (device_judge() == nullptr) return;
+  int with_control = 0;
+  for (const tools::hostile_module& one : device_hostiles()) {
+    if (!one.only_timed || one.without_on_gpu.empty()) continue;
+    CAPTURE(one.name);
+    const auto subject = task_of(one.is_small ? layered : wide());
+    const verdict v = judged_on_device(one.source, true, subject);
+    CAPTURE(v.detail);
+    CHECK(std::find(one.caught.begin(), one.caught.end(), v.kind) != one.caught.end());
+    for (const std::string& layer : one.without_on_gpu)
+      turn(device_layer_of(layer), false);
+    const verdict through = judged_on_device(one.source, true, subject);
+    for (const std::string& layer : one.without_on_gpu)
+      turn(device_layer_of(layer), true);
+    CAPTURE(through.detail);
+    CHECK(name_of(through.kind) == "ok");
+    MESSAGE(one.name << " without its layer: " << through.speedup_e2.value_or(-1) << " / 100");
+    CHECK(through.speedup_e2.value_or(0) > 100);
+    ++with_control;
+  }
+  CHECK(with_control >= 3);
 }
 
 TEST_CASE("a module that keeps the device busy or takes its memory harms nobody behind it") {

@@ -1,0 +1,72 @@
+// What the evaluator copies between the calls of a window: inputs of the call that comes, and some
+// of the outputs of the call that was answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/random.hpp"
+#include "base/status.hpp"
+#include "env/gpu/device_context.hpp"
+#include "env/lanes/pytorch/gpu/device_module.hpp"
+#include "env/lanes/pytorch/gpu/late_bytes.hpp"
+
+namespace quern::env {
+
+/// Of the windows of one candidate and its reference. A module that sees the inputs of a call
+/// before it is asked, or delivers its results behind the answer, could compute all calls of a
+/// window as one. So a part of each call's inputs (late_bytes) comes when its question does, and
+/// some bytes of its outputs (sampled_bytes) are read when it was answered.
+///
+/// Neither brings the evaluator's own CUDA context to the device, which would take some 150 us a
+/// call (device_context::send). Before the true bytes come, their places hold those of a call
+/// before. The last lines of late_bytes change twice or three times, by chance, and in one call of
+/// 16 they come 20 us behind the others. So a module that does not wait for its question, but for
+/// its inputs to change, computes some calls with what is not there yet. Both sides have the same
+/// chances in a pair of windows. Thread-compatible.
+class call_copies {
+ public:
+  /// All outlive it.
+  call_copies(const module_places& places, device_context& context, module_memory& memory,
+              base::random_stream& random)
+      : places_(places), context_(context), memory_(memory), random_(random) {}
+
+  /// Draws what is late and sampled, and reads the late bytes of `calls` contents, which lie in the
+  /// staging from `staged` on and are complete. Error: of this host.
+  base::status take(std::uint64_t staged, std::size_t calls);
+  /// Queues copies of all inputs from there that are not late. What is late keeps what it had.
+  void put_rest(std::uint64_t inputs);
+  /// Between two calls: reads samples of the one before, if there is one, and brings the late bytes
+  /// of this one, if they are known. Waits for both. An error is reported by the context's next
+  /// wait().
+  void before_call(std::size_t call, std::uint64_t inputs, std::uint64_t outputs);
+  /// The first call of which a sampled byte is another in `outputs`, a copy that was made behind
+  /// the last answer. Error: of this host.
+  base::expected<std::optional<std::size_t>> changed_behind_its_answer(std::uint64_t outputs);
+
+ private:
+  struct one_call {
+    late_bytes late;
+    sampled_bytes sample;
+    bool changes_again = false, pauses = false;
+  };
+
+  [[nodiscard]] std::byte* host(std::size_t call, std::uint64_t offset) const;
+  void hide_last_lines(std::size_t call, std::vector<std::byte>& lines);
+  void send_late(std::size_t call, std::uint64_t inputs);
+  void fetch_sample(std::size_t call, std::uint64_t outputs, std::uint64_t to);
+  [[nodiscard]] std::uint64_t input_stride() const { return places_.inputs.stride(); }
+
+  const module_places& places_;
+  device_context& context_;
+  module_memory& memory_;
+  base::random_stream& random_;
+  std::uint64_t staged_ = 0;
+  std::vector<one_call> calls_;
+  std::size_t sampled_ = 0;              ///< calls whose samples were read, from the first on
+  std::vector<std::byte> lines_before_;  ///< last lines of the window before
+};
+
+}  // namespace quern::env

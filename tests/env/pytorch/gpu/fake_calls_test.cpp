@@ -1,0 +1,192 @@
+// What is copied between the calls of a window, on a device that is none, and who is caught by it.
+#include <cstring>
+#include <vector>
+
+#include "env/lanes/pytorch/gpu/call_copies.hpp"
+#include "tests/env/gpu/layer_switches.hpp"
+#include "tests/env/pytorch/gpu/fake_fixture.hpp"
+
+using namespace quern;
+using namespace quern::env;
+using namespace quern::test;
+using namespace quern::test::modules;
+
+namespace {
+
+constexpr std::size_t calls = 3;
+
+/// Memory for calls with inputs and outputs of so many numbers; the device's memory is the host's.
+struct copied_calls {
+  std::unique_ptr<device_context> context;
+  module_places places;
+  module_memory memory;
+  base::random_stream random{5, "copies"};
+  call_copies copies;
+
+  copied_calls(std::int64_t inputs, std::int64_t outputs)
+      : context(open()),
+        places(instance(inputs, outputs)),
+        memory(*context, 9),
+        copies(places, *context, memory, random) {
+    REQUIRE(memory.reserve(places, calls, 0, 0));
+  }
+
+  static std::unique_ptr<device_context> open() {
+    auto opened = device_context::open(0, program_dir() / "libquern_fake_device.so");
+    REQUIRE(opened);
+    return std::move(*opened);
+  }
+  static tensor_layout layout(std::int64_t elements) {
+    tensor_layout one;
+    one.shape = {elements};
+    one.elements = elements;
+    one.bytes = elements * 4;
+    return one;
+  }
+  static task_instance instance(std::int64_t inputs, std::int64_t outputs) {
+    task_instance at;
+    if (inputs > 0) at.inputs = {layout(inputs), layout(1)};
+    at.outputs = {layout(outputs)};
+    return at;
+  }
+  [[nodiscard]] std::uint64_t stride() const { return places.inputs.stride(); }
+  static std::uint8_t* bytes(std::uint64_t address) {
+    return reinterpret_cast<std::uint8_t*>(address);
+  }
+  /// Bytes of these that are other than in the staging.
+  [[nodiscard]] std::uint64_t missing(std::size_t call) const {
+    std::uint64_t count = 0;
+    const std::uint64_t at = call * stride();
+    for (std::uint64_t i = 0; i < stride(); ++i)
+      count += bytes(memory.candidate_inputs() + at)[i] != bytes(memory.staging() + at)[i];
+    return count;
+  }
+  /// New content for a window, in which no byte is what it was.
+  void make(std::uint8_t number) {
+    for (std::uint64_t i = 0; i < calls * stride(); ++i)
+      bytes(memory.staging())[i] = static_cast<std::uint8_t>(number + i % 7);
+    REQUIRE(copies.take(memory.staging(), calls));
+    copies.put_rest(memory.candidate_inputs());
+    REQUIRE(context->wait());
+  }
+  void before_call(std::size_t call) {
+    copies.before_call(call, memory.candidate_inputs(), memory.candidate_outputs());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("before its question a part of a call's inputs is not there; then all of them are") {
+  for (const std::int64_t elements : {1, 700, 60'000, 70'000, 300'000, 3'000'001}) {
+    CAPTURE(elements);
+    copied_calls of(elements, 10);
+    for (std::uint8_t window = 1; window < 6; ++window) {
+      of.make(static_cast<std::uint8_t>(20 * window));
+      for (std::size_t call = 0; call < calls; ++call) {
+        for (std::size_t later = call; later < calls; ++later) {
+          const std::uint64_t missing = of.missing(later);
+          CHECK(missing >= 64 * 2);
+          CHECK(missing <= most_late_bytes);
+          if (of.stride() <= most_late_bytes) CHECK(missing >= of.stride() / 256 * 256);
+        }
+        of.before_call(call);
+        CHECK(of.missing(call) == 0);
+      }
+      REQUIRE(of.context->wait());
+    }
+  }
+}
+
+TEST_CASE("without the layer all inputs lie there before the first question") {
+  copied_calls of(300'000, 10);
+  turn(check_layer::late, false);
+  of.make(20);
+  turn(check_layer::late, true);
+  for (std::size_t call = 0; call < calls; ++call)
+    CHECK(of.missing(call) == 0);
+}
+
+TEST_CASE("calls without inputs are answered, and their outputs are sampled") {
+  copied_calls of(0, 5000);
+  REQUIRE(of.copies.take(of.memory.staging(), calls));
+  for (std::size_t call = 0; call < calls; ++call)
+    of.before_call(call);
+  CHECK_FALSE(of.copies.changed_behind_its_answer(of.memory.candidate_outputs())->has_value());
+}
+
+TEST_CASE("what is written behind an answer is found, and the last call has no answer yet") {
+  for (const std::int64_t elements : {1, 900, 200'000}) {
+    CAPTURE(elements);
+    copied_calls of(50, elements);
+    of.make(20);
+    const auto outputs = [&](std::size_t call) {
+      return of.bytes(of.memory.candidate_outputs() + call * of.places.outputs.stride() +
+                      of.places.outputs.offset(0));
+    };
+    const auto answer_all = [&](std::size_t late) {
+      for (std::size_t call = 0; call < calls; ++call) {
+        of.before_call(call);
+        std::memset(outputs(call), call == late ? 1 : 2, static_cast<std::size_t>(4 * elements));
+      }
+      std::memset(outputs(late), 2, static_cast<std::size_t>(4 * elements));
+      return of.copies.changed_behind_its_answer(of.memory.candidate_outputs()).value();
+    };
+    CHECK(answer_all(0) == 0);
+    CHECK(answer_all(1) == 1);
+    CHECK_FALSE(answer_all(2).has_value());
+  }
+}
+
+namespace {
+
+/// Of a module under test: the process's own Child and the number of the call.
+const std::string finds_its_child =
+    "        import gc, sys, module_child\n"
+    "        child = next(o for o in gc.get_objects() if isinstance(o, module_child.Child))\n"
+    "        frame = sys._getframe()\n"
+    "        while 'call' not in frame.f_locals:\n"
+    "            frame = frame.f_back\n"
+    "        call = frame.f_locals['call']\n"
+    "        def of(x):\n"
+    "            return " +
+    std::string(honest) + "\n";
+
+}  // namespace
+
+TEST_CASE("a module that computes all calls of a window in the first of them is wrong") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string batches =
+      candidate("self.all[call] if call < 8 else of(x)", {},
+                finds_its_child +
+                    "        if call == 0 or not hasattr(self, 'all'):\n"
+                    "            self.all = [of(child.call_views(k)[0][0]) for k in range(8)]\n");
+  const verdict v = judged_by_fake(batches, true);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "wrong_value");
+  turn(check_layer::late, false);
+  const verdict through = judged_by_fake(batches, true);
+  turn(check_layer::late, true);
+  CAPTURE(through.detail);
+  CHECK((through.kind == verdict_kind::ok || through.kind == verdict_kind::noisy));
+}
+
+TEST_CASE("a module that delivers a call's results in the next one is told so") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string defers =
+      candidate("y", {},
+                finds_its_child +
+                    "        y = of(x)\n"
+                    "        if call == 1:\n"
+                    "            self.kept, y = y, torch.zeros_like(y)\n"
+                    "        if call == 2:\n"
+                    "            child.call_views(1)[1][0].copy_(self.kept)\n");
+  const verdict v = judged_by_fake(defers, true);
+  CAPTURE(v.detail);
+  CHECK(name_of(v.kind) == "hack");
+  CHECK(v.reason == "late_write");
+  turn(check_layer::sample, false);
+  const verdict through = judged_by_fake(defers, true);
+  turn(check_layer::sample, true);
+  CAPTURE(through.detail);
+  CHECK((through.kind == verdict_kind::ok || through.kind == verdict_kind::noisy));
+}
