@@ -2,8 +2,8 @@
 // outputs are right. Part of libquern_cuda.so.
 //
 // Every function returns 0, or -1 with a message in the context (quern_context_problem). One thread
-// at a time uses a context. What is queued runs in order on the context's own stream;
-// quern_context_wait waits.
+// at a time uses a context. What is queued runs in order on the context's own stream, and
+// quern_context_wait waits for it; copies to and from memory of the host have another stream.
 #pragma once
 
 #include <stdint.h>
@@ -115,7 +115,8 @@ int32_t quern_context_check_content(struct quern_context* context, uint64_t addr
                                     const struct quern_content* what);
 int32_t quern_context_check_pattern(struct quern_context* context, uint64_t address, uint64_t bytes,
                                     uint32_t word);
-/// Waits for all that was queued and delivers the findings in order; `count` is how many there are.
+/// Waits for all that was queued, but for copies by quern_context_send and quern_context_fetch, and
+/// delivers the findings in order; `count` is how many there are.
 int32_t quern_context_wait(struct quern_context* context, struct quern_finding* out,
                            int32_t capacity, int32_t* count);
 int32_t quern_context_read(struct quern_context* context, void* to, uint64_t from, uint64_t bytes);
@@ -125,10 +126,11 @@ int32_t quern_context_write(struct quern_context* context, uint64_t to, const vo
 /// Memory of the host that copies below read and write; for quern_context_unpin.
 int32_t quern_context_pin(struct quern_context* context, uint64_t bytes, void** out);
 int32_t quern_context_unpin(struct quern_context* context, void* memory);
-/// Copies that leave the device to the CUDA context that it computes for: the driver has an engine
-/// of its own for them, if there are two rows or more. (For copies on the device it has not, nor
-/// for less than 32 KiB in one row to it.) They run in order on a stream of their own, beside what
-/// else is queued. `from` and `to` of the host: from quern_context_pin.
+/// Copies during which the device stays in another process's CUDA context: the driver has an engine
+/// of the device for them. That holds for two rows or more to the device, and for any from it. It
+/// does not hold for one row of less than 32 KiB to it, nor for copies within the device. They run
+/// in order on a stream of their own, beside what else is queued. The host's side is memory of
+/// quern_context_pin.
 int32_t quern_context_send(struct quern_context* context, uint64_t to, const void* from,
                            const struct quern_byte_rows* rows);
 int32_t quern_context_fetch(struct quern_context* context, void* to, uint64_t from,

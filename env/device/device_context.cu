@@ -203,8 +203,11 @@ extern "C" int32_t quern_context_allocate(quern_context* context, uint64_t bytes
 extern "C" int32_t quern_context_release(quern_context* context, quern_allocation* allocation) {
   use(context);
   // Nothing that is still queued may touch it.
-  const int32_t waited =
-      settle(context, cudaStreamSynchronize(context->stream), "waiting for the device");
+  int32_t waited = 0;
+  for (const cudaStream_t stream : {context->stream, context->copies}) {
+    const int32_t one = settle(context, cudaStreamSynchronize(stream), "waiting for the device");
+    waited = waited < 0 ? waited : one;
+  }
   quern::gpu::mapping m{allocation->address, allocation->bytes, allocation->handle};
   const auto unmapped = quern::gpu::unmap_allocation(*context->api, m);
   if (allocation->fd >= 0) close(allocation->fd);

@@ -11,8 +11,8 @@ namespace quern::env {
 enum class check_layer {
   values,     ///< outputs of checks and of timed calls are compared
   content,    ///< every call has new content, hidden rounds and plants among it
-  late,       ///< part of a module's inputs is copied when its call is asked for
-  pause,      ///< some of that comes twice, or some microseconds later
+  late,       ///< a part of a module's inputs is copied just before its call is asked for
+  pause,      ///< in some calls a part of that comes 20 us later
   sample,     ///< some of a module's outputs are read when its call was answered
   poison,     ///< outputs and workspace hold a secret word before every call
   read_only,  ///< inputs are mapped for reading where candidates and references run

@@ -62,7 +62,8 @@ struct device_finding {
 };
 
 /// One device as the evaluator uses it. One thread at a time. Everything that does not return a
-/// value is queued and runs in order; an error of one is reported by wait().
+/// value is queued and runs in order, send() and fetch() in an order of their own; an error of one
+/// is reported by wait().
 class device_context {
  public:
   /// Loads libquern_cuda.so from beside the running program. Errors say what is missing.
@@ -109,13 +110,15 @@ class device_context {
   base::status read(std::span<std::byte> to, std::uint64_t from);
   base::status write(std::uint64_t to, std::span<const std::byte> from);
   base::expected<pinned_memory> pin(std::uint64_t bytes);
-  /// Rows between the device and pinned memory, two or more, by an engine of the device that does
-  /// nothing else: another process's context stays on the device meanwhile. Queued beside the rest.
+  /// Rows between the device and pinned memory, by an engine of the device that does nothing else:
+  /// another process's context stays on the device meanwhile, if send() has two rows or more.
+  /// Queued beside the rest.
   void send(std::uint64_t to, const std::byte* from, const quern_byte_rows& rows);
   void fetch(std::byte* to, std::uint64_t from, const quern_byte_rows& rows);
   /// Waits for these alone. An error of one is reported by the next wait().
   void wait_for_copies();
-  /// Rows within the device, queued with the rest; `pitch` on both sides. None: nothing to do.
+  /// Rows within the device, queued with the rest; `pitch` on both sides. Does nothing where
+  /// `width` or `rows` is 0.
   void copy_rows(std::uint64_t to, std::uint64_t from, std::uint64_t width, std::uint64_t rows,
                  std::uint64_t pitch);
 

@@ -47,6 +47,16 @@ std::vector<device_work> ways(env::device_context& context, const env::device_al
       context.wait_for_copies();
     };
   };
+  // A sample of the call before, late bytes, and their last lines, as call_copies has them.
+  const auto between_calls = [&context, at, host](quern_byte_rows sample, quern_byte_rows late,
+                                                  quern_byte_rows last) {
+    return [&context, at, host, sample, late, last] {
+      context.fetch(host, at + region_bytes / 2, sample);
+      context.send(at, host, late);
+      context.send(at, host, last);
+      context.wait_for_copies();
+    };
+  };
   const auto within = [&context, at, half, wait](std::uint64_t bytes) {
     return [&context, at, half, wait, bytes] {
       context.copy(at, at + half, bytes);
@@ -66,7 +76,11 @@ std::vector<device_work> ways(env::device_context& context, const env::device_al
           {"1024 rows of 256 B to it", device_work::used, sent(rows(256, 1024, 256))},
           {"4096 rows of 64 B, 4 KiB apart, to it", device_work::used, sent(rows(64, 4096, 4096))},
           {"64 rows of 64 B, 4 KiB apart, from it", device_work::used, fetched(rows(64, 64, 4096))},
-          {"one row of 4 KiB from it", device_work::used, fetched(rows(4096, 1, 4096))}};
+          {"one row of 4 KiB from it", device_work::used, fetched(rows(4096, 1, 4096))},
+          {"as before a call of small inputs", device_work::used,
+           between_calls({64, 64, 4096, 64}, {256, 33, 256, 256}, {64, 33, 256, 64})},
+          {"as before a call of 16 MiB of inputs", device_work::used,
+           between_calls({64, 64, 4096, 64}, {64, 4096, 4096, 64}, {64, 128, 131072, 64})}};
 }
 
 }  // namespace

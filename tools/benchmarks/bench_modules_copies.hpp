@@ -6,10 +6,9 @@
 
 namespace quern::tools {
 
-/// Prints, for each way in which an evaluator may ask the device for something between two small
-/// launches of another process, what it takes and what the next launch takes behind it: medians of
-/// so many turns. Whether the copies that windows use delay that launch by 30 us at most, and the
-/// control, a copy within the device, by more.
+/// Measures what a small launch of another process takes behind each kind of work of an evaluator,
+/// and that work. Prints medians of so many turns, in us. True: behind the copies that windows use
+/// the launch is at most 30 us later, and behind all others, the control, it is more.
 base::expected<bool> bench_copies(env::sandbox_mode mode, int gpu, int turns);
 
 }  // namespace quern::tools

@@ -1,7 +1,7 @@
 # attempt: an answer while the device still computes: hundred times the work, no wait
 # kind: hostile
 # device: gpu
-# caught: ok, wrong_value
+# caught: ok, wrong_value, hack
 import torch
 import torch.nn as nn
 

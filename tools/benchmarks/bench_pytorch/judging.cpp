@@ -82,6 +82,7 @@ base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(
       append_line(file, {{"side", candidate ? "candidate" : "reference"},
                          {"of", of_calls ? "calls" : "deliveries"},
                          {"begun_ns", took.begun_ns},
+                         {"wake_ns", std::llround(took.wake_ns)},
                          {"tail_ns", std::llround(took.tail_ns)},
                          {"ns", took.each.calls},
                          {"look_ns", took.each.looks}});

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/random.hpp"
 #include "base/status.hpp"
 #include "env/gpu/device_context.hpp"
@@ -15,17 +16,21 @@
 
 namespace quern::env {
 
-/// Of the windows of one candidate and its reference. A module that sees the inputs of a call
-/// before it is asked, or delivers its results behind the answer, could compute all calls of a
-/// window as one. So a part of each call's inputs (late_bytes) comes when its question does, and
+/// Where the calls of a side find their tensors.
+struct side_memory {
+  std::uint64_t inputs, outputs;
+};
+
+/// Copies between the calls of one candidate and of its reference. A module that sees the inputs of
+/// a call before it is asked, or delivers its results behind the answer, could compute all calls of
+/// a window as one. So a part of each call's inputs (late_bytes) comes when its question does, and
 /// some bytes of its outputs (sampled_bytes) are read when it was answered.
 ///
-/// Neither brings the evaluator's own CUDA context to the device, which would take some 150 us a
-/// call (device_context::send). Before the true bytes come, their places hold those of a call
-/// before. The last lines of late_bytes change twice or three times, by chance, and in one call of
-/// 16 they come 20 us behind the others. So a module that does not wait for its question, but for
-/// its inputs to change, computes some calls with what is not there yet. Both sides have the same
-/// chances in a pair of windows. Thread-compatible.
+/// Neither copy brings the evaluator's own CUDA context to the device, which would take some 150 us
+/// a call (device_context::send). In one call of 16, by chance, the last lines of late_bytes come
+/// 20 us behind the others, and until then each stands in the place of another. So a module that
+/// does not wait for its question, but for its inputs to change, computes some calls with what is
+/// not there yet. Both sides of a pair of windows have the same draws. Thread-compatible.
 class call_copies {
  public:
   /// All outlive it.
@@ -39,23 +44,26 @@ class call_copies {
   /// Queues copies of all inputs from there that are not late. What is late keeps what it had.
   void put_rest(std::uint64_t inputs);
   /// Between two calls: reads samples of the one before, if there is one, and brings the late bytes
-  /// of this one, if they are known. Waits for both. An error is reported by the context's next
-  /// wait().
-  void before_call(std::size_t call, std::uint64_t inputs, std::uint64_t outputs);
-  /// The first call of which a sampled byte is another in `outputs`, a copy that was made behind
-  /// the last answer. Error: of this host.
+  /// of this one, if take() had contents for it. Waits for both. An error is reported by the
+  /// context's next wait(). Returns how long it paused, which is no part of a window's time.
+  base::nanoseconds_t before_call(std::size_t call, const side_memory& of);
+  /// Sends and fetches some bytes of no meaning, and waits: longer, where somebody left the engines
+  /// for copies at work. `zeros`: device memory that is zero and stays so, of 4 KiB; or 0.
+  void pass_through_engines(std::uint64_t zeros);
+  /// The first call of which a sampled byte differs in `outputs`, a copy that was made behind the
+  /// last answer. Error: of this host.
   base::expected<std::optional<std::size_t>> changed_behind_its_answer(std::uint64_t outputs);
 
  private:
   struct one_call {
     late_bytes late;
     sampled_bytes sample;
-    bool changes_again = false, pauses = false;
+    bool pauses = false;
   };
 
-  [[nodiscard]] std::byte* host(std::size_t call, std::uint64_t offset) const;
-  void hide_last_lines(std::size_t call, std::vector<std::byte>& lines);
-  void send_late(std::size_t call, std::uint64_t inputs);
+  [[nodiscard]] std::span<std::byte> host(std::size_t call, std::uint64_t offset,
+                                          std::uint64_t bytes) const;
+  base::nanoseconds_t send_late(std::size_t call, std::uint64_t inputs);
   void fetch_sample(std::size_t call, std::uint64_t outputs, std::uint64_t to);
   [[nodiscard]] std::uint64_t input_stride() const { return places_.inputs.stride(); }
 
@@ -65,8 +73,7 @@ class call_copies {
   base::random_stream& random_;
   std::uint64_t staged_ = 0;
   std::vector<one_call> calls_;
-  std::size_t sampled_ = 0;              ///< calls whose samples were read, from the first on
-  std::vector<std::byte> lines_before_;  ///< last lines of the window before
+  std::size_t sampled_ = 0;  ///< calls whose samples were read, from the first on
 };
 
 }  // namespace quern::env

@@ -50,18 +50,19 @@ answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const co
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   auto end = begin, looked = begin;
+  base::nanoseconds_t paused = 0;
   for (int i = 0; i < questions; ++i) {
     if (look && each != nullptr && end - looked > look_ns + looked % look_ns) {
       each->looks.push_back(look());
       looked = end;
     }
-    if (prepare) prepare(static_cast<std::size_t>(i));
+    if (prepare) paused += prepare(static_cast<std::size_t>(i));
     const answered<base::nanoseconds_t> took = ask(i);
     end = clock.now_ns();
     if (!took) return took;
     if (each != nullptr) each->calls.push_back(*took);
   }
-  return end - begin;
+  return end - begin - paused;
 }
 
 runner::tensor_place place_of(const tensor_layout& layout, std::int32_t region,

@@ -27,8 +27,9 @@ struct call_times {
   std::vector<base::nanoseconds_t> looks;
 };
 
-/// What the evaluator does before it asks for a call, which counts. The number: of the call.
-using call_preparation = std::function<void(std::size_t)>;
+/// What the evaluator does just before it asks for the call of this number. It is a part of what
+/// device_module::run() measures, but for the ns that it returns.
+using call_preparation = std::function<base::nanoseconds_t(std::size_t)>;
 
 /// Of one child with a GPU. Answers fail as those of runner_link do. Thread-compatible.
 class device_module final {
@@ -51,7 +52,8 @@ class device_module final {
   /// Has it launch and wait as a call does, so that the caches have what a call passes through.
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
-  /// the next is asked: from the first question to the last answer, in ns. `limits`: of each.
+  /// the next is asked: from the begin of `prepare` of the first to the last answer, in ns.
+  /// `limits`: of each.
   /// `each`: gets the times, and what `look` says between calls, 0.1 ms apart or more (0.15 on
   /// average). What is timed is asked by a thread on the process's core: on another one it would be
   /// woken late.
@@ -124,7 +126,8 @@ class module_memory {
   [[nodiscard]] std::uint64_t snapshot() const { return snapshot_.address(); }
   /// Made when it is first asked for; empty where the device has not so much.
   [[nodiscard]] const device_allocation& flush();
-  /// Has at least so much pinned memory from now on; what was in it is gone if it has not yet.
+  /// Has at least so much pinned memory from now on. Makes it anew where there is less; what was in
+  /// it is lost then.
   base::status pin(std::uint64_t bytes);
   [[nodiscard]] std::span<std::byte> pinned() const { return pinned_.bytes(); }
   /// Differs from what it was before where a region was made anew: then all is to be lent again.

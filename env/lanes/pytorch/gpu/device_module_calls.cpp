@@ -122,87 +122,101 @@ finding device_module_calls::failed_reference(const runner_failure& why) {
           "reference: " + why.text, std::nullopt, why.last.why};
 }
 
-/// With nothing queued on the device, and nothing in its cache. Then the process's context comes to
-/// the device, by a launch of its own: else the first call would wait for that, and what it
-/// launches would take no time of its own. That launch counts, for what a process does by it with
-/// inputs that are there already is work of its calls. The reference's deliveries have it, too.
-answered<void> device_module_calls::asks(device_module& whom, std::size_t calls, double limit_s,
-                                         const side_memory& of, device_window& took) {
+/// Brings the process's context to the device by a launch of its own: else the first call would
+/// wait for that, and what it launches would take no time of its own.
+answered<void> device_module_calls::wakes(device_module& whom, device_window& took) {
   const base::steady_clock clock;
-  took.begun_ns = clock.now_ns();
+  const auto begin = clock.now_ns();
   if (auto woken = whom.wake(); !woken) return woken;
-  const auto prepare = [&](std::size_t call) { copies_.before_call(call, of.inputs, of.outputs); };
-  const auto done =
-      whom.run(static_cast<int>(calls), device_limits(limit_s), &took.each, look_, prepare);
-  if (!done) return tl::make_unexpected(done.error());
-  took.answer_ns = static_cast<double>(clock.now_ns() - took.begun_ns);
+  took.begun_ns = clock.now_ns();
+  took.wake_ns = static_cast<double>(took.begun_ns - begin);
   return {};
 }
 
-finding device_module_calls::reference(std::size_t calls, bool copies, device_window& took) {
-  poison(memory_.reference_outputs(), calls);
-  took = {};
-  took.each.looks.push_back(look_());
-  // As for the candidate: what a copy leaves in the device's caches is there for both.
-  copies_.put_rest(memory_.reference_inputs());
-  if (auto f = get_ready(); !f.ok()) return f;
-  const auto asked = asks(*reference_, calls, reference_call_s,
-                          {memory_.reference_inputs(), memory_.reference_outputs()}, took);
-  if (!asked) return failed_reference(asked.error());
-  if (!copies) return wait_for_device();
+answered<void> device_module_calls::asks(device_module& whom, std::size_t calls, double limit_s,
+                                         const side_memory& of, device_window& took) {
+  if (auto woken = wakes(whom, took); !woken) return woken;
+  const auto prepare = [&](std::size_t call) { return copies_.before_call(call, of); };
+  const auto ns =
+      whom.run(static_cast<int>(calls), device_limits(limit_s), &took.each, look_, prepare);
+  if (!ns) return tl::make_unexpected(ns.error());
+  took.answer_ns = static_cast<double>(*ns);
+  return {};
+}
+
+/// Copies outputs of a side behind its last answer. Who left the device or its engines at work is
+/// told by the time of that.
+finding device_module_calls::copy_outputs(std::size_t calls, std::uint64_t outputs,
+                                          device_window& took) {
   const base::steady_clock clock;
   const auto answered = clock.now_ns();
-  context_.copy(memory_.snapshot(), memory_.reference_outputs(), output_bytes(calls));
+  context_.copy(memory_.snapshot(), outputs, output_bytes(calls));
   if (auto f = wait_for_device(); !f.ok()) return f;
+  copies_.pass_through_engines(flush_.address());
   took.tail_ns = static_cast<double>(clock.now_ns() - answered);
   return {};
 }
 
-/// As asks(), but that results are delivered once more.
-answered<void> device_module_calls::delivers(device_module& from, std::size_t calls,
-                                             const side_memory& of, device_window& took) {
-  const base::steady_clock clock;
+finding device_module_calls::reference(std::size_t calls, bool copies, device_window& took) {
+  const side_memory own = of_reference();
+  poison(own.outputs, calls);
   took = {};
   took.each.looks.push_back(look_());
-  took.begun_ns = clock.now_ns();
-  if (auto woken = from.wake(); !woken) return woken;
-  const auto prepare = [&](std::size_t call) { copies_.before_call(call, of.inputs, of.outputs); };
-  const auto done = from.deliver(static_cast<int>(calls), device_limits(60), &took.each, prepare);
-  if (!done) return tl::make_unexpected(done.error());
-  took.answer_ns = static_cast<double>(clock.now_ns() - took.begun_ns);
+  // As for the candidate: what a copy leaves in the device's caches is there for both.
+  copies_.put_rest(own.inputs);
+  if (auto f = get_ready(); !f.ok()) return f;
+  const auto asked = asks(*reference_, calls, reference_call_s, own, took);
+  if (asked && copies) return copy_outputs(calls, own.outputs, took);
+  if (auto f = wait_for_device(); !f.ok()) return f;
+  return asked ? finding{} : failed_reference(asked.error());
+}
+
+/// As asks(), but that results are delivered once more.
+answered<void> device_module_calls::delivers(device_module& from, std::size_t calls,
+                                             const call_preparation& prepare, device_window& took) {
+  took = {};
+  took.each.looks.push_back(look_());
+  if (auto woken = wakes(from, took); !woken) return woken;
+  const auto ns = from.deliver(static_cast<int>(calls), device_limits(60), &took.each, prepare);
+  if (!ns) return tl::make_unexpected(ns.error());
+  took.answer_ns = static_cast<double>(*ns);
   took.each.looks.push_back(look_());
   return {};
 }
 
 finding device_module_calls::delivery(std::size_t calls, device_window& took) {
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto done =
-      delivers(*reference_, calls, {memory_.reference_inputs(), memory_.reference_outputs()}, took);
-  return done ? wait_for_device() : failed_reference(done.error());
+  const side_memory own = of_reference();
+  const auto done = delivers(
+      *reference_, calls, [&](std::size_t call) { return copies_.before_call(call, own); }, took);
+  if (auto f = wait_for_device(); !f.ok()) return f;
+  return done ? finding{} : failed_reference(done.error());
 }
 
 finding device_module_calls::candidate_delivery(std::size_t calls, device_window& took) {
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto done =
-      delivers(candidate_, calls, {memory_.candidate_inputs(), memory_.candidate_outputs()}, took);
-  return done ? wait_for_device() : explain(done.error(), "time");
+  // Without inputs: they may be those of a window that it is asked for later.
+  const auto done = delivers(candidate_, calls, {}, took);
+  if (auto f = wait_for_device(); !f.ok()) return f;
+  if (!done) return explain(done.error(), "time");
+  return copy_outputs(calls, memory_.candidate_outputs(), took);
 }
 
 finding device_module_calls::candidate(std::size_t calls, double limit_s, device_window& took) {
-  poison(memory_.candidate_outputs(), calls);
+  const side_memory own{memory_.candidate_inputs(), memory_.candidate_outputs()};
+  poison(own.outputs, calls);
   took = {};
   took.each.looks.push_back(look_());
-  // At the last moment: what it could see before it is asked it could begin with.
-  copies_.put_rest(memory_.candidate_inputs());
+  // As late as may be: what it could see before it is asked it could begin with.
+  copies_.put_rest(own.inputs);
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto asked = asks(candidate_, calls, limit_s,
-                          {memory_.candidate_inputs(), memory_.candidate_outputs()}, took);
-  if (!asked) return explain(asked.error(), "time");
-  const base::steady_clock clock;
-  const auto answered = clock.now_ns();
-  context_.copy(memory_.snapshot(), memory_.candidate_outputs(), output_bytes(calls));
-  if (auto f = wait_for_device(); !f.ok()) return f;
-  took.tail_ns = static_cast<double>(clock.now_ns() - answered);
+  const auto asked = asks(candidate_, calls, limit_s, own, took);
+  if (!asked) {
+    // A copy that failed is no fault of the candidate.
+    auto f = wait_for_device();
+    return f.ok() ? explain(asked.error(), "time") : f;
+  }
+  if (auto f = copy_outputs(calls, own.outputs, took); !f.ok()) return f;
   return look_at_samples();
 }
 

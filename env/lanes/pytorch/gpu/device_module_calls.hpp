@@ -23,13 +23,15 @@ namespace quern::env {
 
 /// A window of calls of one side, by the evaluator's clock.
 struct device_window {
-  /// From the launch that brings the process's context to the device, before the first question, to
-  /// the last answer.
+  /// Before its first question: a launch that brings the process's context to the device.
+  double wake_ns = 0;
+  /// From the first question, with what prepares it, to the last answer.
   double answer_ns = 0;
-  /// From there until a copy of its outputs was made, in the evaluator's context. Work that is put
-  /// off until behind the answer makes it longer, or comes too late to be copied. 0: not copied.
+  /// From there until a copy of its outputs was made, in the evaluator's context, and some bytes
+  /// had gone to the device and back. Work that is put off until behind the answer makes it longer,
+  /// or comes too late to be copied. 0: not copied.
   double tail_ns = 0;
-  base::nanoseconds_t begun_ns = 0;  ///< when that launch was asked for, by a steady clock
+  base::nanoseconds_t begun_ns = 0;  ///< when answer_ns begins, by a steady clock
   call_times each;
 };
 
@@ -77,10 +79,10 @@ class device_module_calls {
   /// `took`: gets the times, without a tail.
   finding delivery(std::size_t calls, device_window& took);
   /// The same of the candidate, whose time says nothing: so that either side as often as the other
-  /// was the last that the processor's caches served. `took` as above.
+  /// was the last that the processor's caches served. `took` as above, with a tail.
   finding candidate_delivery(std::size_t calls, device_window& took);
-  /// Calls of the candidate, whose inputs are put there when the first is asked, a part of each
-  /// only then (call_copies). `limit_s`: of the wall of each.
+  /// Calls of the candidate. Inputs that are not late are put there before the window, late bytes
+  /// just before each call's question (call_copies). `limit_s`: of the wall of each.
   finding candidate(std::size_t calls, double limit_s, device_window& took);
   /// Whether what the candidate's outputs were right behind its last answer is what the reference
   /// gave. Limits are found as far as they are needed (widen_limits()). `unsupported`: they are
@@ -97,18 +99,18 @@ class device_module_calls {
   finding explain(const runner_failure& why, const std::string& stage);
 
  private:
-  /// Where the calls of a side find their tensors.
-  struct side_memory {
-    std::uint64_t inputs, outputs;
-  };
-
   finding failed_reference(const runner_failure& why);
   /// compare() by the limits that are known. Errors and units as there.
   finding compare_once(std::span<const module_case> window, const std::string& where);
+  answered<void> wakes(device_module& whom, device_window& took);
   answered<void> asks(device_module& whom, std::size_t calls, double limit_s, const side_memory& of,
                       device_window& took);
-  answered<void> delivers(device_module& from, std::size_t calls, const side_memory& of,
+  answered<void> delivers(device_module& from, std::size_t calls, const call_preparation& prepare,
                           device_window& took);
+  finding copy_outputs(std::size_t calls, std::uint64_t outputs, device_window& took);
+  [[nodiscard]] side_memory of_reference() const {
+    return {memory_.reference_inputs(), memory_.reference_outputs()};
+  }
   void poison(std::uint64_t outputs, std::size_t calls);
   [[nodiscard]] std::uint64_t input_bytes(std::size_t calls) const {
     return calls * task_.places.inputs.stride();

@@ -170,10 +170,9 @@ int slots_of(const device_module_task& of, const quern_context_facts& device, do
   const double window_ns = asked_ns > 0 ? asked_ns : window_of_runs_ns;
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /
                       static_cast<double>(of.places.slot_bytes());
-  // At least two, where there is room: inputs of a window lie at two addresses, and who reads the
-  // first for ever errs. And four, where that is no more than 4 ms: in each window the device
-  // changes to the process's context, which takes 15 to 25 us more or less than in another, and its
-  // first call finds cold caches.
+  // At least two, where there is room: inputs of a window lie at two addresses, and a module that
+  // always reads the first is wrong. And four, where that is no more than 4 ms: the first call of a
+  // window finds cold caches, and takes more or less than another first one.
   constexpr double first_call_matters = 4, window_of_few_calls_ns = 4e6;
   const double few =
       std::min(first_call_matters, std::ceil(window_of_few_calls_ns / of.baseline_ns));

@@ -1,6 +1,8 @@
 // Times a module against its reference on one device.
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "env/gpu/check_layer.hpp"
@@ -25,14 +27,14 @@ constexpr double least_wall_s = 30, most_slower = 200;
 /// Share of windows behind which it is measured what deliveries cost, and how often at least.
 constexpr double delivery_share = 1.0 / 6;
 constexpr std::size_t least_deliveries = 3;
-/// Deliveries with none of the candidate before them, where it matters how much they deviate.
-constexpr std::size_t least_undisturbed = 8;
+/// Where it matters how much they deviate.
+constexpr std::size_t deliveries_that_tell = 8;
 constexpr std::size_t most_left_out_in_a_row = 4;  ///< deliveries on a shared core
 constexpr double longest_wait_for_core_s = 120;
 
 struct recorded_pair {
   window_pair times;  ///< of a call
-  double tail_ns = 0;
+  window_margins beside;
   bool counts = true;  ///< calm_pairs
 };
 
@@ -94,7 +96,8 @@ class module_sides final : public timed_sides, private single_windows {
   }
   finding deliver_at_times();
   finding deliver();
-  finding deliver_undisturbed();
+  void note_delivery(const device_window& took);
+  finding deliver_by_reference();
   finding hidden_call();
   static bool charges() { return is_on(check_layer::charge); }
   [[nodiscard]] double limit_s() const {
@@ -109,8 +112,8 @@ class module_sides final : public timed_sides, private single_windows {
   }
   /// Of what was measured on a core that was shared, or not. Other protocols leave nothing out.
   [[nodiscard]] bool counts(bool shared) const { return calm_.counts(shared) || !is_paired(); }
-  void note_tail(const device_window& reference) {
-    if (reference.tail_ns > 0) times_.reference_tail(reference.tail_ns);
+  [[nodiscard]] window_margins margins_of(const device_window& one) const {
+    return {one.wake_ns / static_cast<double>(slots_), one.tail_ns};
   }
 
   const module_timing_request& r_;
@@ -118,6 +121,7 @@ class module_sides final : public timed_sides, private single_windows {
   calm_core* place_ = nullptr;  ///< while it measures
   calm_pairs calm_;
   std::size_t deliveries_left_out_ = 0;  ///< since one counted
+  double delivery_tail_ns_ = 0;  ///< of the candidate's deliveries since the last pair, the longest
   round_schedule schedule_;
   std::size_t slots_;  ///< calls of a window
   base::random_stream order_;
@@ -153,13 +157,15 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
   if (auto f = deliver_at_times(); !f.ok()) return f;
   const auto calls = static_cast<double>(window.size());
   took.times = {reference.answer_ns / calls, candidate.answer_ns / calls};
-  took.tail_ns = candidate.tail_ns;
+  took.beside = margins_of(candidate);
+  // What it leaves behind a delivery would make windows of the reference slower.
+  took.beside.tail_ns = std::max(took.beside.tail_ns, std::exchange(delivery_tail_ns_, 0));
   const bool reference_shared = calm_pairs::is_shared(reference.each.looks);
   const bool candidate_shared = calm_pairs::is_shared(candidate.each.looks);
   took.counts = counts(reference_shared || candidate_shared);
   calm_.saw(reference_shared, candidate_shared);
-  // What a tail on a shared core takes is forgiven nobody.
-  if (took.counts) note_tail(reference);
+  // What a wake or a tail takes on a shared core, or behind the candidate, is forgiven nobody.
+  if (took.counts && !candidate_first) times_.reference_took(margins_of(reference));
   return {};
 }
 
@@ -169,7 +175,8 @@ finding module_sides::deliver_at_times() {
 }
 
 /// By both sides, in random order: which of them the processor's caches served last is to be
-/// chance, for who comes next to the pair that follows is faster by some microseconds.
+/// chance, for who comes next to the pair that follows is faster by some microseconds. Those that
+/// come before the candidate's count.
 finding module_sides::deliver() {
   const step_clock step(steps_, "clock: deliveries");
   device_window reference, candidate;
@@ -181,26 +188,27 @@ finding module_sides::deliver() {
     if (!f.ok()) return f;
     if (r_.after_window) r_.after_window(is_candidate, false, took);
   }
-  const double call_ns = reference.answer_ns / static_cast<double>(slots_);
-  const bool counted = counts(calm_pairs::is_shared(reference.each.looks));
-  if (!counted && deliveries_left_out_++ < most_left_out_in_a_row) return {};
-  deliveries_left_out_ = 0;
-  times_.delivered(call_ns);
-  if (candidate_last) times_.delivered_undisturbed(call_ns);
+  delivery_tail_ns_ = std::max(delivery_tail_ns_, candidate.tail_ns);
+  if (candidate_last) note_delivery(reference);
   return {};
 }
 
+/// Of the reference, with none of the candidate before it. Some on a shared core do not count.
+void module_sides::note_delivery(const device_window& took) {
+  const bool counted = counts(calm_pairs::is_shared(took.each.looks));
+  if (!counted && deliveries_left_out_++ < most_left_out_in_a_row) return;
+  deliveries_left_out_ = 0;
+  times_.delivered(took.answer_ns / static_cast<double>(slots_));
+}
+
 /// By the reference alone, until so many are there that their quartiles say something.
-finding module_sides::deliver_undisturbed() {
+finding module_sides::deliver_by_reference() {
   const step_clock step(steps_, "clock: deliveries");
-  std::size_t left_out = 0;
-  while (times_.undisturbed_deliveries() < least_undisturbed) {
+  while (times_.deliveries() < deliveries_that_tell) {
     device_window took;
     place_->settle();
     if (auto f = r_.calls->delivery(slots_, took); !f.ok()) return f;
-    const bool counted = counts(calm_pairs::is_shared(took.each.looks));
-    if (!counted && left_out++ < least_undisturbed) continue;
-    times_.delivered_undisturbed(took.answer_ns / static_cast<double>(slots_));
+    note_delivery(took);
   }
   return {};
 }
@@ -245,7 +253,7 @@ finding module_sides::pair(std::size_t, bool candidate_first, std::optional<wind
     return {};
   }
   took = both.times;
-  times_.pair_tail(both.tail_ns);
+  times_.pair_took(both.beside);
   result_.calls += static_cast<std::int64_t>(slots_);
   return {};
 }
@@ -265,10 +273,12 @@ finding module_sides::window(bool candidate, std::size_t drawn, std::vector<doub
   if (candidate || !candidates_began_)
     if (auto f = make(drawn_[drawn]); !f.ok()) return f;
   if (auto f = side(candidate, copies, slots_, took); !f.ok()) return f;
-  if (!candidate) note_tail(took);
+  if (copies) times_.reference_took(margins_of(took));
   call_ns.assign(slots_, took.answer_ns / static_cast<double>(slots_));
   if (!candidate) return candidates_began_ ? finding{} : deliver_at_times();
-  times_.window_tail(drawn, took.tail_ns);
+  window_margins beside = margins_of(took);
+  beside.tail_ns = std::max(beside.tail_ns, std::exchange(delivery_tail_ns_, 0));
+  times_.window_took(drawn, beside);
   result_.calls += static_cast<std::int64_t>(slots_);
   return {};
 }
@@ -297,7 +307,8 @@ module_timing_result module_sides::measure() {
   else {
     process_pairs recorded = std::move(session.times().pairs.front());
     if (is_paired()) {
-      if (result_.outcome = deliver_undisturbed(); !result_.outcome.ok()) return std::move(result_);
+      if (result_.outcome = deliver_by_reference(); !result_.outcome.ok())
+        return std::move(result_);
       result_.is_hidden = times_.is_hidden(recorded);
     }
     result_.pairs = times_.net(std::move(recorded), charges());

@@ -33,6 +33,20 @@ late_bytes choose_late_bytes(std::uint64_t slot_bytes, base::random_stream& rand
   return late;
 }
 
+void hold_back(const late_bytes& of, std::span<std::byte> late, std::span<std::byte> lines,
+               base::random_stream& random) {
+  const std::uint64_t count = of.last_rows();
+  const auto line = [&](std::uint64_t i) {
+    return late.subspan((of.last_row + i * of.last_every) * of.width + of.last_column - of.column,
+                        late_line);
+  };
+  for (std::uint64_t i = 0; i < count; ++i)
+    std::ranges::copy(line(i), lines.begin() + static_cast<std::ptrdiff_t>(i * late_line));
+  const std::uint64_t shift = 1 + random.below(count - 1);
+  for (std::uint64_t i = 0; i < count; ++i)
+    std::ranges::copy(lines.subspan((i + shift) % count * late_line, late_line), line(i).begin());
+}
+
 sampled_bytes choose_sample(std::span<const tensor_layout> outputs, base::random_stream& random) {
   std::vector<std::size_t> with_bytes;
   for (std::size_t o = 0; o < outputs.size(); ++o)

@@ -14,14 +14,21 @@ bool is_enough(const ratio_estimate& e, double budgets) {
          (budgets >= budgets_to_be_precise || e.window_half_width <= precise_half_width);
 }
 
-void module_window_times::pair_tail(double ns) {
-  charge_.begin_pair();
-  charge_.end_pair(ns);
+void module_window_times::reference_took(const window_margins& beside) {
+  wake_charge_.saw_trusted(beside.wake_ns);
+  tail_charge_.saw_trusted(beside.tail_ns);
 }
 
-void module_window_times::window_tail(std::size_t drawn, double ns) {
-  if (tails_.size() <= drawn) tails_.resize(drawn + 1, 0);
-  tails_[drawn] = ns;
+void module_window_times::pair_took(const window_margins& beside) {
+  wake_charge_.begin_pair();
+  wake_charge_.end_pair(beside.wake_ns);
+  tail_charge_.begin_pair();
+  tail_charge_.end_pair(beside.tail_ns);
+}
+
+void module_window_times::window_took(std::size_t drawn, const window_margins& beside) {
+  if (margins_.size() <= drawn) margins_.resize(drawn + 1);
+  margins_[drawn] = beside;
 }
 
 double module_window_times::delivery_ns() const {
@@ -37,7 +44,7 @@ double module_window_times::delivery_spread_ns() const {
 double module_window_times::delivery_deviation_ns() const {
   // Of a normal distribution.
   constexpr double quartiles_per_deviation = 1.349;
-  return (quantile_of(undisturbed_, 0.75) - quantile_of(undisturbed_, 0.25)) /
+  return (quantile_of(deliveries_, 0.75) - quantile_of(deliveries_, 0.25)) /
          quartiles_per_deviation;
 }
 
@@ -46,7 +53,7 @@ bool module_window_times::is_hidden(const process_pairs& recorded) const {
   std::vector<double> cands;
   for (const window_pair& one : recorded)
     cands.push_back(one.cand_ns);
-  const double call_ns = std::max(least_call_ns, median_of(cands) - median_of(undisturbed_));
+  const double call_ns = std::max(least_call_ns, median_of(cands) - median_of(deliveries_));
   const double pairs = static_cast<double>(recorded.size()) / static_cast<double>(bucket_count);
   return delivery_deviation_ns() > share * call_ns * std::sqrt(pairs);
 }
@@ -62,7 +69,8 @@ process_pairs module_window_times::net(process_pairs pairs, bool charges) const 
     one.ref_ns = std::max(least_call_ns, one.ref_ns - around);
     one.cand_ns = std::max(least_call_ns, one.cand_ns - around);
   }
-  return charges ? charge_.charged(std::move(pairs), 1) : pairs;
+  if (!charges) return pairs;
+  return tail_charge_.charged(wake_charge_.charged(std::move(pairs), 1), 1);
 }
 
 bool module_window_times::is_nothing_left(const process_pairs& net) {
@@ -74,15 +82,19 @@ bool module_window_times::is_nothing_left(const process_pairs& net) {
 
 process_pairs module_window_times::net(const timed_lists& times, const round_schedule& schedule,
                                        bool charges) const {
-  const double around = delivery_ns(), forgiven = forgiven_ns();
+  const double around = delivery_ns();
+  const auto charge = [&](const window_margins& beside) {
+    return std::max(0.0, beside.wake_ns - wake_charge_.forgiven_ns()) +
+           std::max(0.0, beside.tail_ns - tail_charge_.forgiven_ns());
+  };
   const auto less = [&](double ns) { return std::max(least_call_ns, ns - around); };
   std::vector<double> refs, cands;
   for (const double ns : times.reference_ns)
     refs.push_back(less(ns));
   for (std::size_t w = times.warm_ups; w < times.candidate_ns.size(); ++w)
     for (const double ns : times.candidate_ns[w]) {
-      const double tail = charges && w < tails_.size() ? tails_[w] : 0;
-      cands.push_back(less(ns) + std::max(0.0, tail - forgiven));
+      const bool is_known = charges && w < margins_.size();
+      cands.push_back(less(ns) + (is_known ? charge(margins_[w]) : 0));
     }
   return schedule.rounds(refs, cands);
 }

@@ -17,20 +17,28 @@ namespace quern::env {
 /// would tell as much, takes longer to make.
 bool is_enough(const ratio_estimate& e, double budgets);
 
+/// What a window of n calls took beside them.
+struct window_margins {
+  double wake_ns = 0;  ///< of a call: v / n
+  double tail_ns = 0;  ///< u; 0: not known
+};
+
 /// Of one measurement. A window has n calls, each asked for when the one before was answered. With
 /// the symbols, in ns,
 ///
-///     w   from the first question to the last answer
+///     w   from the first question, with what prepares it, to the last answer
 ///     d   what the reference takes to deliver n times once more: median of this measurement
-///     u   the tail of a window of the candidate (device_window)
-///     q   90th percentile of the reference's tails
+///     v   the wake of a window of the candidate, u its tail (device_window)
+///     z   90th percentile of the reference's wakes, q of its tails
 ///
 /// a call takes, and at least least_call_ns,
 ///
-///     reference: (w - d) / n        candidate: (w - d) / n + max(0, u - q)
+///     reference: (w - d) / n
+///     candidate: (w - d) / n + max(0, v - z) / n + max(0, u - q)
 ///
 /// max(0, u - q) is charged once per call, not once per window: who answers early does so in every
-/// call, and d would hide the deferred work. Thread-compatible.
+/// call, and d would hide the deferred work. Of a wake that is shorter than the reference's nothing
+/// is taken off: who does not wake has the change of contexts in the first call. Thread-compatible.
 class module_window_times {
  public:
   /// What is left of a call when d is taken off, at least: below it nothing is told apart from
@@ -39,38 +47,36 @@ class module_window_times {
 
   /// What was recorded up to here does not count.
   void forget() { *this = {}; }
-  /// d / n of one delivery.
+  /// d / n of one delivery that has none of the candidate before it: behind such a one it is as
+  /// late as the candidate likes.
   void delivered(double call_ns) { deliveries_.push_back(call_ns); }
-  /// The same of one that has none of the candidate before it, behind which it is as late as the
-  /// candidate likes.
-  void delivered_undisturbed(double call_ns) { undisturbed_.push_back(call_ns); }
-  void reference_tail(double ns) { charge_.saw_trusted(ns); }
-  /// u of the pair that was recorded last.
-  void pair_tail(double ns);
-  /// u of window `drawn` of the candidate, where sides are measured one after the other.
-  void window_tail(std::size_t drawn, double ns);
+  /// Of a window of the reference that has none of the candidate before it, with its tail.
+  void reference_took(const window_margins& beside);
+  /// Of the candidate's window of the pair that was recorded last.
+  void pair_took(const window_margins& beside);
+  /// Of window `drawn` of the candidate, where sides are measured one after the other.
+  void window_took(std::size_t drawn, const window_margins& beside);
 
   [[nodiscard]] std::size_t deliveries() const { return deliveries_.size(); }
   /// Median of d / n; 0 without one.
   [[nodiscard]] double delivery_ns() const;
   /// From the least to the most d / n: a call may have taken longer than it is said to by that.
   [[nodiscard]] double delivery_spread_ns() const;
-  [[nodiscard]] std::size_t undisturbed_deliveries() const { return undisturbed_.size(); }
-  /// Standard deviation of undisturbed deliveries, by their quartiles: of five or more, one that is
+  /// Standard deviation of d / n, by their quartiles: of five or more, one that is
   /// late changes nothing. 0 where there are fewer than two.
   [[nodiscard]] double delivery_deviation_ns() const;
   /// q; without bound where too few tails were seen.
-  [[nodiscard]] double forgiven_ns() const { return charge_.forgiven_ns(); }
+  [[nodiscard]] double forgiven_ns() const { return tail_charge_.forgiven_ns(); }
 
-  /// `pairs`: w / n of either side, in the order of pair_tail(). `charges`: whether candidates are
-  /// charged for their tails.
+  /// `pairs`: w / n of either side, in the order of pair_took(). `charges`: whether candidates are
+  /// charged for their wakes and tails.
   [[nodiscard]] process_pairs net(process_pairs pairs, bool charges) const;
   /// Whether nothing is left of the reference's calls, by the median of these pairs, which are net:
   /// the host was slower when it delivered than when it computed. Such times say nothing.
   [[nodiscard]] static bool is_nothing_left(const process_pairs& net);
   /// Whether deliveries hide how long a call of the candidate takes. With c the median of
-  /// `recorded`, w / n, less that of undisturbed deliveries, s their deviation, and m pairs in a
-  /// bucket of the estimate: whether s / sqrt(m) is more than a third of c. A bucket's mean is then
+  /// `recorded`, w / n, less that of deliveries, s their deviation, and m pairs in a bucket of the
+  /// estimate: whether s / sqrt(m) is more than a third of c. A bucket's mean is then
   /// nothing, or a multiple of c, by chance.
   [[nodiscard]] bool is_hidden(const process_pairs& recorded) const;
   /// Of a protocol that has the reference first: run i of either side is a pair. `times`: w / n.
@@ -78,9 +84,9 @@ class module_window_times {
                                   bool charges) const;
 
  private:
-  std::vector<double> deliveries_, undisturbed_;
-  std::vector<double> tails_;  ///< of windows of the candidate alone, by their number
-  idle_charge charge_;
+  std::vector<double> deliveries_;
+  std::vector<window_margins> margins_;  ///< of windows of the candidate alone, by their number
+  idle_charge wake_charge_, tail_charge_;
 };
 
 /// Which measurements of an evaluation were hidden, in their order. What is judged ends with the

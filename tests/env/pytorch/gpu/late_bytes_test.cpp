@@ -87,3 +87,33 @@ TEST_CASE("samples lie within an output, and small outputs are read as a whole")
       REQUIRE(sample.rows >= 32);
   }
 }
+
+TEST_CASE("last lines that are held back stand in the place of others, and nothing else changes") {
+  base::random_stream random(4, "lines");
+  for (int trial = 0; trial < 300; ++trial) {
+    const late_bytes late = choose_late_bytes(std::uint64_t{8448} << random.below(12), random);
+    std::vector<std::byte> bytes(late.rows * late.width), lines(most_last_lines * late_line);
+    for (std::byte& one : bytes)
+      one = static_cast<std::byte>(random.below(256));
+    const std::vector<std::byte> before = bytes;
+    hold_back(late, bytes, lines, random);
+    const auto at = [&](std::uint64_t i) {
+      return static_cast<std::ptrdiff_t>((late.last_row + i * late.last_every) * late.width +
+                                         late.last_column - late.column);
+    };
+    std::vector<std::byte> repaired = bytes;
+    std::multiset<std::vector<std::byte>> held, true_ones;
+    for (std::uint64_t i = 0; i < late.last_rows(); ++i) {
+      const auto line = [&](const std::vector<std::byte>& of) {
+        return std::vector<std::byte>(of.begin() + at(i), of.begin() + at(i) + late_line);
+      };
+      CHECK(line(bytes) != line(before));
+      held.insert(line(bytes));
+      true_ones.insert(line(before));
+      std::copy_n(lines.begin() + static_cast<std::ptrdiff_t>(i * late_line), late_line,
+                  repaired.begin() + at(i));
+    }
+    CHECK(held == true_ones);
+    CHECK(repaired == before);
+  }
+}

@@ -10,6 +10,7 @@ using namespace quern::env;
 namespace {
 
 constexpr double delivery_ns = 40'000;  // a call
+constexpr double wake_ns = 20'000;      // a call
 constexpr std::size_t recorded_pairs = 70;
 
 /// A measurement in pairs of windows, times of a call with what stands around it. Pairs differ by
@@ -18,12 +19,13 @@ struct recorded_measurement {
   module_window_times windows;
   process_pairs pairs;
 
-  recorded_measurement(double ref_ns, double cand_ns, double tail_ns = 1000) {
+  recorded_measurement(double ref_ns, double cand_ns, double tail_ns = 1000,
+                       double woken_ns = wake_ns) {
     for (std::size_t i = 0; i < recorded_pairs; ++i) {
       const double uneven = i % 2 == 0 ? 1.005 : 0.995;
       windows.delivered(delivery_ns);
-      windows.reference_tail(1000);
-      windows.pair_tail(tail_ns);
+      windows.reference_took({wake_ns, 1000});
+      windows.pair_took({woken_ns, tail_ns});
       pairs.push_back({ref_ns * uneven + delivery_ns, cand_ns * uneven + delivery_ns});
     }
   }
@@ -35,21 +37,21 @@ struct recorded_calls {
   module_window_times windows;
   timed_lists times;
 
-  recorded_calls(double ref_ns, double cand_ns, double tail_ns = 1000) {
+  recorded_calls(double ref_ns, double cand_ns, double tail_ns = 1000, double woken_ns = wake_ns) {
     times.warm_ups = kernelbench_protocol.warm_ups;
     const std::size_t counted = kernelbench_protocol.runs + kernelbench_protocol.discarded;
     for (std::size_t i = 0; i < counted; ++i) {
       // What is discarded is ten times as long.
       const double first = i == 0 ? 10 : 1;
       windows.delivered(delivery_ns);
-      windows.reference_tail(1000);
+      windows.reference_took({wake_ns, 1000});
       times.reference_ns.push_back(first * ref_ns + delivery_ns);
     }
     for (std::size_t w = 0; w < times.warm_ups + counted; ++w) {
       // Warm-ups count nowhere.
       const double first = w < times.warm_ups ? 50 : w == times.warm_ups ? 10 : 1;
       times.candidate_ns.push_back({first * cand_ns + delivery_ns});
-      windows.window_tail(w, tail_ns);
+      windows.window_took(w, {woken_ns, tail_ns});
     }
   }
   [[nodiscard]] process_pairs net(bool charges = true) const {
@@ -131,6 +133,20 @@ TEST_CASE("what a candidate does behind its answer is charged once a call, and i
   }
 }
 
+TEST_CASE("what a candidate does when it is woken is charged, and a short wake earns nothing") {
+  for (const measure_protocol& protocol : all_protocols()) {
+    CAPTURE(protocol.name);
+    const bool alone = protocol.order == call_order::reference_first;
+    const auto claimed = [&](double woken_ns, bool charges) {
+      return claim(protocol, alone ? recorded_calls(1e6, 1e5, 1000, woken_ns).net(charges)
+                                   : recorded_measurement(1e6, 1e5, 1000, woken_ns).net(charges));
+    };
+    CHECK(claimed(wake_ns + 900'000, true) == 100);
+    CHECK(claimed(wake_ns + 900'000, false) > 900);
+    CHECK(claimed(0, true) == claimed(wake_ns, true));
+  }
+}
+
 TEST_CASE("a time below the floor by no more than deliveries vary convicts nobody") {
   // A call of 1 us where the least traffic takes 3 us, and 40 us are taken off it.
   recorded_measurement one(1000, 1000);
@@ -152,22 +168,18 @@ TEST_CASE("a time below the floor by no more than deliveries vary convicts nobod
   CHECK(test::contains(judged().detail, "varied by 1000 ns"));
 }
 
-TEST_CASE("how much deliveries deviate is told by quartiles of those that nobody disturbed") {
+TEST_CASE("how much deliveries deviate is told by their quartiles") {
   module_window_times windows;
   CHECK(windows.delivery_deviation_ns() == 0);
-  windows.delivered_undisturbed(delivery_ns);
+  windows.delivered(delivery_ns);
   CHECK(windows.delivery_deviation_ns() == 0);
-  windows.delivered_undisturbed(delivery_ns + 4000);
+  windows.delivered(delivery_ns + 4000);
   CHECK(windows.delivery_deviation_ns() == doctest::Approx(2000 / 1.349));
   for (int i = 0; i < 3; ++i)
-    windows.delivered_undisturbed(delivery_ns);
+    windows.delivered(delivery_ns);
   CHECK(windows.delivery_deviation_ns() == 0);
-  CHECK(windows.undisturbed_deliveries() == 5);
-  // As late as a candidate makes those behind its own, which count for d alone.
-  for (int i = 0; i < 5; ++i)
-    windows.delivered(100 * delivery_ns);
-  CHECK(windows.delivery_deviation_ns() == 0);
-  CHECK(windows.delivery_ns() == 100 * delivery_ns);
+  CHECK(windows.deliveries() == 5);
+  CHECK(windows.delivery_ns() == delivery_ns);
 }
 
 TEST_CASE("a fast module is hidden by deliveries that deviate as much as its calls take") {
@@ -179,7 +191,7 @@ TEST_CASE("a fast module is hidden by deliveries that deviate as much as its cal
     one.pairs[i].cand_ns += 10e6;
   module_window_times uneven;
   for (int i = 0; i < 8; ++i)
-    uneven.delivered_undisturbed(i % 3 == 0 ? 10e6 : delivery_ns);
+    uneven.delivered(i % 3 == 0 ? 10e6 : delivery_ns);
   CHECK(uneven.is_hidden(one.pairs));
   // The same deliveries hide no call of 30 ms, and no call of 3 ms in windows enough.
   process_pairs longer = one.pairs, more;
@@ -189,12 +201,10 @@ TEST_CASE("a fast module is hidden by deliveries that deviate as much as its cal
   for (int i = 0; i < 100; ++i)
     more.insert(more.end(), one.pairs.begin(), one.pairs.end());
   CHECK_FALSE(uneven.is_hidden(more));
-  // Nor do even ones. A candidate that makes deliveries behind its own late is not hidden by it.
+  // Nor do even ones.
   module_window_times even;
-  for (int i = 0; i < 8; ++i) {
-    even.delivered_undisturbed(delivery_ns);
-    even.delivered(i % 2 == 0 ? 1e9 : delivery_ns);
-  }
+  for (int i = 0; i < 8; ++i)
+    even.delivered(delivery_ns);
   CHECK_FALSE(even.is_hidden(one.pairs));
 }
 
