@@ -3,7 +3,6 @@
 # device: gpu
 # size: small
 # caught: ok, hack
-# gap: yes
 import gc
 import sys
 

@@ -19,15 +19,16 @@ source = r"""
 #include <c10/cuda/CUDAStream.h>
 
 // Until a number differs from what it was, or for a millisecond. Then so long that what is copied behind it is there, too.
-__global__ void wait_kernel(const volatile float* now, long long most, unsigned nap) {
-  const long long begin = clock64();
+__global__ void wait_kernel(const volatile float* now, long long most, long long nap) {
+  long long begin = clock64();
   const float before = *now;
   while (*now == before && clock64() - begin < most) {}
-  __nanosleep(nap);
+  begin = clock64();
+  while (clock64() - begin < nap) {}
 }
 
 void wait_for_change(torch::Tensor now) {
-  wait_kernel<<<1, 1, 0, c10::cuda::getCurrentCUDAStream()>>>(now.data_ptr<float>() + now.numel() - 1, 1500000LL, 8000);
+  wait_kernel<<<1, 1, 0, c10::cuda::getCurrentCUDAStream()>>>(now.data_ptr<float>() + now.numel() - 1, 1500000LL, 20000LL);
 }
 """
 ext = load_inline(name="wait_for_change_ext", cpp_sources="void wait_for_change(torch::Tensor now);", cuda_sources=source,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/clock.hpp"
 #include "env/gpu/check_layer.hpp"
 
 namespace quern::env {
@@ -29,13 +30,10 @@ quern_byte_rows last_rows_of(const late_bytes& late) {
   return {late_line, late.last_rows(), late.last_every * late.pitch, late_line};
 }
 
-base::nanoseconds_t pause() {
+void pause() {
   const base::steady_clock clock;
-  const auto begin = clock.now_ns();
-  auto now = begin;
-  while (now - begin < pause_ns)
-    now = clock.now_ns();
-  return now - begin;
+  for (const auto begin = clock.now_ns(); clock.now_ns() - begin < pause_ns;) {
+  }
 }
 
 }  // namespace
@@ -86,30 +84,26 @@ void call_copies::put_rest(std::uint64_t inputs) {
   }
 }
 
-base::nanoseconds_t call_copies::before_call(std::size_t call, const side_memory& of) {
-  base::nanoseconds_t paused = 0;
+void call_copies::before_call(std::size_t call, const side_memory& of) {
   if (call > 0 && call <= calls_.size()) {
     fetch_sample(call - 1, of.outputs, at_sample);
     sampled_ = call;
   }
   if (call < calls_.size() && !places_.at.inputs.empty() && is_on(check_layer::late))
-    paused = send_late(call, of.inputs + call * input_stride());
+    send_late(call, of.inputs + call * input_stride());
   context_.wait_for_copies();
-  return paused;
 }
 
-base::nanoseconds_t call_copies::send_late(std::size_t call, std::uint64_t inputs) {
+void call_copies::send_late(std::size_t call, std::uint64_t inputs) {
   const one_call& one = calls_[call];
-  base::nanoseconds_t paused = 0;
   context_.send(inputs + one.late.begin(), host(call, 0, most_late_bytes).data(),
                 rows_of(one.late));
   if (one.pauses) {
     context_.wait_for_copies();
-    paused = pause();
+    pause();
   }
   context_.send(inputs + one.late.last_begin(), host(call, at_last, bytes_of_last_lines).data(),
                 last_rows_of(one.late));
-  return paused;
 }
 
 void call_copies::pass_through_engines(std::uint64_t zeros) {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "base/random.hpp"
 #include "base/status.hpp"
 #include "env/gpu/device_context.hpp"
@@ -45,8 +44,8 @@ class call_copies {
   void put_rest(std::uint64_t inputs);
   /// Between two calls: reads samples of the one before, if there is one, and brings the late bytes
   /// of this one, if take() had contents for it. Waits for both. An error is reported by the
-  /// context's next wait(). Returns how long it paused, which is no part of a window's time.
-  base::nanoseconds_t before_call(std::size_t call, const side_memory& of);
+  /// context's next wait().
+  void before_call(std::size_t call, const side_memory& of);
   /// Sends and fetches some bytes of no meaning, and waits: longer, where somebody left the engines
   /// for copies at work. `zeros`: device memory that is zero and stays so, of 4 KiB; or 0.
   void pass_through_engines(std::uint64_t zeros);
@@ -63,7 +62,7 @@ class call_copies {
 
   [[nodiscard]] std::span<std::byte> host(std::size_t call, std::uint64_t offset,
                                           std::uint64_t bytes) const;
-  base::nanoseconds_t send_late(std::size_t call, std::uint64_t inputs);
+  void send_late(std::size_t call, std::uint64_t inputs);
   void fetch_sample(std::size_t call, std::uint64_t outputs, std::uint64_t to);
   [[nodiscard]] std::uint64_t input_stride() const { return places_.inputs.stride(); }
 

@@ -136,7 +136,7 @@ answered<void> device_module_calls::wakes(device_module& whom, device_window& to
 answered<void> device_module_calls::asks(device_module& whom, std::size_t calls, double limit_s,
                                          const side_memory& of, device_window& took) {
   if (auto woken = wakes(whom, took); !woken) return woken;
-  const auto prepare = [&](std::size_t call) { return copies_.before_call(call, of); };
+  const auto prepare = [&](std::size_t call) { copies_.before_call(call, of); };
   const auto ns =
       whom.run(static_cast<int>(calls), device_limits(limit_s), &took.each, look_, prepare);
   if (!ns) return tl::make_unexpected(ns.error());
@@ -188,7 +188,7 @@ finding device_module_calls::delivery(std::size_t calls, device_window& took) {
   if (auto f = get_ready(); !f.ok()) return f;
   const side_memory own = of_reference();
   const auto done = delivers(
-      *reference_, calls, [&](std::size_t call) { return copies_.before_call(call, own); }, took);
+      *reference_, calls, [&](std::size_t call) { copies_.before_call(call, own); }, took);
   if (auto f = wait_for_device(); !f.ok()) return f;
   return done ? finding{} : failed_reference(done.error());
 }

@@ -174,23 +174,19 @@ finding module_sides::deliver_at_times() {
   return now ? deliver() : finding{};
 }
 
-/// By both sides, in random order: which of them the processor's caches served last is to be
-/// chance, for who comes next to the pair that follows is faster by some microseconds. Those that
-/// come before the candidate's count.
+/// By both sides. Which of them the processor's caches served last is to be chance, for who comes
+/// next to the pair that follows is faster by some microseconds. What comes behind the candidate
+/// does not count.
 finding module_sides::deliver() {
   const step_clock step(steps_, "clock: deliveries");
   device_window reference, candidate;
-  const bool candidate_last = order_.chance(0.5);
-  for (const bool is_candidate : {!candidate_last, candidate_last}) {
-    device_window& took = is_candidate ? candidate : reference;
-    auto f = is_candidate ? r_.calls->candidate_delivery(slots_, took)
-                          : r_.calls->delivery(slots_, took);
-    if (!f.ok()) return f;
-    if (r_.after_window) r_.after_window(is_candidate, false, took);
-  }
+  if (auto f = r_.calls->delivery(slots_, reference); !f.ok()) return f;
+  if (r_.after_window) r_.after_window(false, false, reference);
+  note_delivery(reference);
+  if (auto f = r_.calls->candidate_delivery(slots_, candidate); !f.ok()) return f;
+  if (r_.after_window) r_.after_window(true, false, candidate);
   delivery_tail_ns_ = std::max(delivery_tail_ns_, candidate.tail_ns);
-  if (candidate_last) note_delivery(reference);
-  return {};
+  return order_.chance(0.5) ? r_.calls->delivery(slots_, reference) : finding{};
 }
 
 /// Of the reference, with none of the candidate before it. Some on a shared core do not count.

@@ -26,7 +26,7 @@ struct window_margins {
 /// Of one measurement. A window has n calls, each asked for when the one before was answered. With
 /// the symbols, in ns,
 ///
-///     w   from the first question, with what prepares it, to the last answer
+///     w   from the first question to the last answer, less what the evaluator copies between
 ///     d   what the reference takes to deliver n times once more: median of this measurement
 ///     v   the wake of a window of the candidate, u its tail (device_window)
 ///     z   90th percentile of the reference's wakes, q of its tails

@@ -71,6 +71,8 @@ void catch_up(quern_context* context) {
   context->queued.clear();
 }
 
+int waits_for_copies = 0;
+
 void move_rows(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch,
                const quern_byte_rows& of) {
   for (uint64_t row = 0; row < of.rows; ++row)
@@ -130,6 +132,11 @@ extern "C" {
 
 const char* quern_cuda_build(void) {
   return QUERN_CUDA_PART_BUILD;
+}
+
+/// For tests: how often copies were waited for.
+int quern_fake_waits_for_copies(void) {
+  return waits_for_copies;
 }
 
 // ---- the evaluator's side
@@ -269,6 +276,7 @@ int32_t quern_context_fetch(quern_context* context, void* to, uint64_t from,
   return 0;
 }
 int32_t quern_context_wait_copies(quern_context* context) {
+  ++waits_for_copies;
   for (const auto& copy : context->copies)
     copy();
   context->copies.clear();
