@@ -10,15 +10,17 @@ namespace quern::env {
 namespace {
 
 constexpr std::uint64_t bytes_of_last_lines = most_last_lines * late_line;
-/// Of a call in pinned memory: its late bytes, with others in the place of its last lines; these
-/// lines; samples at the answer and behind the window.
+/// Of a call in pinned memory: its late bytes, if it pauses with others in the place of its last
+/// lines; these lines; samples at the answer and behind the window.
 constexpr std::uint64_t at_last = most_late_bytes, at_sample = at_last + bytes_of_last_lines,
                         at_later_sample = at_sample + most_sampled_bytes,
                         bytes_of_a_call = at_later_sample + most_sampled_bytes;
 /// Before those of the calls: zeros, and what nobody reads.
 constexpr std::uint64_t bytes_of_engines = 4096, bytes_before_calls = 2 * bytes_of_engines;
 
-constexpr double pause_share = 1.0 / 16;
+/// Each copy takes the processor some microseconds, which calls between feel in its caches. So most
+/// calls have one: samples and pauses are for some calls, which nobody can tell ahead.
+constexpr double pause_share = 1.0 / 16, sample_share = 1.0 / 4;
 /// As long as it takes from the end of the copies to the work of a call that was asked.
 constexpr base::nanoseconds_t pause_ns = 20'000;
 
@@ -50,7 +52,7 @@ base::status call_copies::take(std::uint64_t staged, std::size_t calls) {
   sampled_ = 0;
   for (std::size_t call = 0; call < calls; ++call) {
     one_call& one = calls_[call];
-    one.sample = choose_sample(places_.at.outputs, random_);
+    if (random_.chance(sample_share)) one.sample = choose_sample(places_.at.outputs, random_);
     if (places_.at.inputs.empty()) continue;
     one.late = choose_late_bytes(input_stride(), random_);
     one.pauses = random_.chance(pause_share) && is_on(check_layer::pause);
@@ -61,8 +63,9 @@ base::status call_copies::take(std::uint64_t staged, std::size_t calls) {
   if (const auto done = context_.wait(); !done) return tl::make_unexpected(done.error());
   if (places_.at.inputs.empty()) return {};
   for (std::size_t call = 0; call < calls; ++call)
-    hold_back(calls_[call].late, host(call, 0, most_late_bytes),
-              host(call, at_last, bytes_of_last_lines), random_);
+    if (calls_[call].pauses)
+      hold_back(calls_[call].late, host(call, 0, most_late_bytes),
+                host(call, at_last, bytes_of_last_lines), random_);
   return {};
 }
 
@@ -98,10 +101,9 @@ void call_copies::send_late(std::size_t call, std::uint64_t inputs) {
   const one_call& one = calls_[call];
   context_.send(inputs + one.late.begin(), host(call, 0, most_late_bytes).data(),
                 rows_of(one.late));
-  if (one.pauses) {
-    context_.wait_for_copies();
-    pause();
-  }
+  if (!one.pauses) return;
+  context_.wait_for_copies();
+  pause();
   context_.send(inputs + one.late.last_begin(), host(call, at_last, bytes_of_last_lines).data(),
                 last_rows_of(one.late));
 }

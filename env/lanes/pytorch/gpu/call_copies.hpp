@@ -22,8 +22,9 @@ struct side_memory {
 
 /// Copies between the calls of one candidate and of its reference. A module that sees the inputs of
 /// a call before it is asked, or delivers its results behind the answer, could compute all calls of
-/// a window as one. So a part of each call's inputs (late_bytes) comes when its question does, and
-/// some bytes of its outputs (sampled_bytes) are read when it was answered.
+/// a window as one. So a part of each call's inputs (late_bytes) comes when its question does. Of
+/// one call in four, by chance, some bytes of its outputs (sampled_bytes) are read when it was
+/// answered.
 ///
 /// Neither copy brings the evaluator's own CUDA context to the device, which would take some 150 us
 /// a call (device_context::send). In one call of 16, by chance, the last lines of late_bytes come
