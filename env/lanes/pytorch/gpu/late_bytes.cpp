@@ -7,7 +7,7 @@
 namespace quern::env {
 namespace {
 
-constexpr std::uint64_t least_pitch = 256, most_rows = 4096;
+constexpr std::uint64_t least_pitch = 256, most_rows = 1024;
 
 constexpr std::uint64_t parts(std::uint64_t whole, std::uint64_t part) {
   return (whole + part - 1) / part;

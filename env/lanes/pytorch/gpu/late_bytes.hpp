@@ -13,8 +13,9 @@ namespace quern::env {
 
 /// The late bytes of a slot of inputs, which is seen as rows of `pitch` bytes: `width` bytes of
 /// each row, from `column` on. In slots of 256 KiB or less that is every row as a whole. In larger
-/// ones it is 64 to 192 bytes of each row, and rows are 4096 at most: any stretch of `pitch` bytes
-/// has some of them, but in the last two rows' length of the slot.
+/// ones it is 256 bytes of each row, and rows are 1024 at most: any stretch of `pitch` bytes has
+/// some of them, but in the last two rows' length of the slot. With more rows it takes longer to
+/// copy the bytes that are not late.
 ///
 /// The last lines are a part of them, which comes behind the others: 64 bytes of every
 /// `last_every`th row, from `last_row` on, at `last_column` of the row.
