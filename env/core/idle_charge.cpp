@@ -12,7 +12,6 @@ namespace {
 /// Higher, and a few disturbed windows of the trusted side would forgive a candidate all it does;
 /// lower, and a kernel would be charged where it is compared with itself.
 constexpr double forgiven_quantile = 0.9;
-constexpr std::size_t least_trusted = 5;
 
 }  // namespace
 
@@ -35,7 +34,8 @@ void idle_charge::end_pair(double used_ns) {
 }
 
 double idle_charge::forgiven_ns() const {
-  if (trusted_.size() < least_trusted) return std::numeric_limits<double>::infinity();
+  if (trusted_.size() < std::max<std::size_t>(least_trusted_, 1))
+    return std::numeric_limits<double>::infinity();
   return quantile_of(trusted_, forgiven_quantile);
 }
 

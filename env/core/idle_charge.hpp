@@ -21,6 +21,9 @@ namespace quern::env {
 /// Of one measurement. Times are nanoseconds. Thread-compatible.
 class idle_charge {
  public:
+  /// Of fewer trusted windows than `least_trusted` nothing is known: a candidate is forgiven all.
+  explicit idle_charge(std::size_t least_trusted = 5) : least_trusted_(least_trusted) {}
+
   /// A side's CPU clock at its answer, and just before the next question: what lies between is
   /// noted as the calls below do. Other questions in between make it worth nothing: forget().
   void answered(bool candidate, std::int64_t cpu_ns) { answered_[candidate ? 1 : 0] = cpu_ns; }
@@ -41,6 +44,7 @@ class idle_charge {
   [[nodiscard]] process_pairs charged(process_pairs pairs, std::int64_t calls) const;
 
  private:
+  std::size_t least_trusted_;
   std::array<std::int64_t, 2> answered_{-1, -1};  ///< of the trusted side, of the candidate
   std::vector<double> trusted_, used_;
   std::size_t ended_ = 0;

@@ -32,10 +32,13 @@ quern_byte_rows last_rows_of(const late_bytes& late) {
   return {late_line, late.last_rows(), late.last_every * late.pitch, late_line};
 }
 
-void pause() {
+base::nanoseconds_t pause() {
   const base::steady_clock clock;
-  for (const auto begin = clock.now_ns(); clock.now_ns() - begin < pause_ns;) {
-  }
+  const auto begin = clock.now_ns();
+  auto now = begin;
+  while (now - begin < pause_ns)
+    now = clock.now_ns();
+  return now - begin;
 }
 
 }  // namespace
@@ -45,17 +48,18 @@ std::span<std::byte> call_copies::host(std::size_t call, std::uint64_t offset,
   return memory_.pinned().subspan(bytes_before_calls + call * bytes_of_a_call + offset, bytes);
 }
 
-base::status call_copies::take(std::uint64_t staged, std::size_t calls) {
+base::status call_copies::take(std::uint64_t staged, std::size_t calls,
+                               base::random_stream& random) {
   QUERN_CHECK(memory_.pin(bytes_before_calls + calls * bytes_of_a_call));
   staged_ = staged;
   calls_.assign(calls, {});
   sampled_ = 0;
   for (std::size_t call = 0; call < calls; ++call) {
     one_call& one = calls_[call];
-    if (random_.chance(sample_share)) one.sample = choose_sample(places_.at.outputs, random_);
+    if (random.chance(sample_share)) one.sample = choose_sample(places_.at.outputs, random);
     if (places_.at.inputs.empty()) continue;
-    one.late = choose_late_bytes(input_stride(), random_);
-    one.pauses = random_.chance(pause_share) && is_on(check_layer::pause);
+    one.late = choose_late_bytes(input_stride(), random);
+    one.pauses = random.chance(pause_share) && is_on(check_layer::pause);
     context_.fetch(host(call, 0, most_late_bytes).data(),
                    staged + call * input_stride() + one.late.begin(), rows_of(one.late));
   }
@@ -65,47 +69,50 @@ base::status call_copies::take(std::uint64_t staged, std::size_t calls) {
   for (std::size_t call = 0; call < calls; ++call)
     if (calls_[call].pauses)
       hold_back(calls_[call].late, host(call, 0, most_late_bytes),
-                host(call, at_last, bytes_of_last_lines), random_);
+                host(call, at_last, bytes_of_last_lines), random);
   return {};
 }
 
 void call_copies::put_rest(std::uint64_t inputs) {
-  if (!is_on(check_layer::late) || places_.at.inputs.empty()) {
-    context_.copy(inputs, staged_, calls_.size() * input_stride());
-    return;
-  }
-  for (std::size_t call = 0; call < calls_.size(); ++call) {
+  std::uint64_t copied = 0;  // from the begin of the first slot on, but for late bytes
+  const auto copy_up_to = [&](std::uint64_t end) {
+    if (end > copied) context_.copy(inputs + copied, staged_ + copied, end - copied);
+  };
+  const bool some_are_late = is_on(check_layer::late) && !places_.at.inputs.empty();
+  for (std::size_t call = 0; some_are_late && call < calls_.size(); ++call) {
     const late_bytes& late = calls_[call].late;
-    const std::uint64_t from = staged_ + call * input_stride(), to = inputs + call * input_stride();
-    // Up to the first late byte; between those of two rows; behind the last one.
-    const std::uint64_t behind = late.column + late.width,
-                        end = (late.rows - 1) * late.pitch + behind;
-    if (late.column > 0) context_.copy(to, from, late.column);
-    context_.copy_rows(to + behind, from + behind, late.pitch - late.width, late.rows - 1,
+    const std::uint64_t first = call * input_stride() + late.begin(), behind = first + late.width;
+    copy_up_to(first);
+    context_.copy_rows(inputs + behind, staged_ + behind, late.pitch - late.width, late.rows - 1,
                        late.pitch);
-    if (end < input_stride()) context_.copy(to + end, from + end, input_stride() - end);
+    copied = behind + (late.rows - 1) * late.pitch;
   }
+  copy_up_to(calls_.size() * input_stride());
 }
 
-void call_copies::before_call(std::size_t call, const side_memory& of) {
+base::nanoseconds_t call_copies::before_call(std::size_t call, const side_memory& of) {
+  base::nanoseconds_t paused = 0;
+  if (call == 0) sampled_ = 0;
   if (call > 0 && call <= calls_.size()) {
     fetch_sample(call - 1, of.outputs, at_sample);
     sampled_ = call;
   }
   if (call < calls_.size() && !places_.at.inputs.empty() && is_on(check_layer::late))
-    send_late(call, of.inputs + call * input_stride());
+    paused = send_late(call, of.inputs + call * input_stride());
   context_.wait_for_copies();
+  return paused;
 }
 
-void call_copies::send_late(std::size_t call, std::uint64_t inputs) {
+base::nanoseconds_t call_copies::send_late(std::size_t call, std::uint64_t inputs) {
   const one_call& one = calls_[call];
   context_.send(inputs + one.late.begin(), host(call, 0, most_late_bytes).data(),
                 rows_of(one.late));
-  if (!one.pauses) return;
+  if (!one.pauses) return 0;
   context_.wait_for_copies();
-  pause();
+  const auto paused = pause();
   context_.send(inputs + one.late.last_begin(), host(call, at_last, bytes_of_last_lines).data(),
                 last_rows_of(one.late));
+  return paused;
 }
 
 void call_copies::pass_through_engines(std::uint64_t zeros) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/random.hpp"
 #include "base/status.hpp"
 #include "env/gpu/device_context.hpp"
@@ -34,19 +35,19 @@ struct side_memory {
 class call_copies {
  public:
   /// All outlive it.
-  call_copies(const module_places& places, device_context& context, module_memory& memory,
-              base::random_stream& random)
-      : places_(places), context_(context), memory_(memory), random_(random) {}
+  call_copies(const module_places& places, device_context& context, module_memory& memory)
+      : places_(places), context_(context), memory_(memory) {}
 
   /// Draws what is late and sampled, and reads the late bytes of `calls` contents, which lie in the
-  /// staging from `staged` on and are complete. Error: of this host.
-  base::status take(std::uint64_t staged, std::size_t calls);
+  /// staging from `staged` on and are complete. `random`: a secret. Error: of this host.
+  base::status take(std::uint64_t staged, std::size_t calls, base::random_stream& random);
   /// Queues copies of all inputs from there that are not late. What is late keeps what it had.
   void put_rest(std::uint64_t inputs);
   /// Between two calls: reads samples of the one before, if there is one, and brings the late bytes
   /// of this one, if take() had contents for it. Waits for both. An error is reported by the
-  /// context's next wait().
-  void before_call(std::size_t call, const side_memory& of);
+  /// context's next wait(). Returns how long it paused, which nobody can tell ahead and which is no
+  /// part of a window's time. What the copies take is: who makes them slow pays for it.
+  base::nanoseconds_t before_call(std::size_t call, const side_memory& of);
   /// Sends and fetches some bytes of no meaning, and waits: longer, where somebody left the engines
   /// for copies at work. `zeros`: device memory that is zero and stays so, of 4 KiB; or 0.
   void pass_through_engines(std::uint64_t zeros);
@@ -63,17 +64,16 @@ class call_copies {
 
   [[nodiscard]] std::span<std::byte> host(std::size_t call, std::uint64_t offset,
                                           std::uint64_t bytes) const;
-  void send_late(std::size_t call, std::uint64_t inputs);
+  base::nanoseconds_t send_late(std::size_t call, std::uint64_t inputs);
   void fetch_sample(std::size_t call, std::uint64_t outputs, std::uint64_t to);
   [[nodiscard]] std::uint64_t input_stride() const { return places_.inputs.stride(); }
 
   const module_places& places_;
   device_context& context_;
   module_memory& memory_;
-  base::random_stream& random_;
   std::uint64_t staged_ = 0;
   std::vector<one_call> calls_;
-  std::size_t sampled_ = 0;  ///< calls whose samples were read, from the first on
+  std::size_t sampled_ = 0;  ///< calls behind which samples were due, from the first on
 };
 
 }  // namespace quern::env

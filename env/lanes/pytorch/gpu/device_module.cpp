@@ -42,7 +42,7 @@ answered<void> settled(answered<runner::reply> reply) {
 /// little longer than others would have a look more each.
 constexpr base::nanoseconds_t look_ns = 100'000;
 
-/// From the first question to the last answer, less preparations; `ask` gets the number of each.
+/// From the first preparation to the last answer, less pauses; `ask` gets the number of each.
 /// `look`: between some of them, which counts: what a call left to the device goes on meanwhile.
 template <class Ask>
 answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const core_look& look,
@@ -50,23 +50,19 @@ answered<base::nanoseconds_t> ask_each(int questions, call_times* each, const co
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   auto end = begin, looked = begin;
-  base::nanoseconds_t prepared = 0;
+  base::nanoseconds_t paused = 0;
   for (int i = 0; i < questions; ++i) {
     if (look && each != nullptr && end - looked > look_ns + looked % look_ns) {
       each->looks.push_back(look());
       looked = end;
     }
-    if (prepare) {
-      const auto from = clock.now_ns();
-      prepare(static_cast<std::size_t>(i));
-      prepared += clock.now_ns() - from;
-    }
+    if (prepare) paused += prepare(static_cast<std::size_t>(i));
     const answered<base::nanoseconds_t> took = ask(i);
     end = clock.now_ns();
     if (!took) return took;
     if (each != nullptr) each->calls.push_back(*took);
   }
-  return end - begin - prepared;
+  return end - begin - paused;
 }
 
 runner::tensor_place place_of(const tensor_layout& layout, std::int32_t region,

@@ -27,8 +27,9 @@ struct call_times {
   std::vector<base::nanoseconds_t> looks;
 };
 
-/// What the evaluator does just before it asks for the call of this number.
-using call_preparation = std::function<void(std::size_t)>;
+/// What the evaluator does just before it asks for the call of this number. Returns how long it
+/// paused, in ns.
+using call_preparation = std::function<base::nanoseconds_t(std::size_t)>;
 
 /// Of one child with a GPU. Answers fail as those of runner_link do. Thread-compatible.
 class device_module final {
@@ -51,10 +52,10 @@ class device_module final {
   /// Has it launch and wait as a call does, so that the caches have what a call passes through.
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
-  /// the next is asked: from the first question to the last answer, in ns, less what `prepare` took
-  /// between. `limits`: of each. `each`: gets the times, and what `look` says between calls, 0.1 ms
-  /// apart or more (0.15 on average), which counts. What is timed is asked by a thread on the
-  /// process's core: on another one it would be woken late.
+  /// the next is asked: from the begin of the first `prepare` to the last answer, in ns, less what
+  /// these paused. `limits`: of each. `each`: gets the times, and what `look` says between calls,
+  /// 0.1 ms apart or more (0.15 on average), which counts. What is timed is asked by a thread on
+  /// the process's core: on another one it would be woken late.
   answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr,
                                     const core_look& look = {},
                                     const call_preparation& prepare = {});

@@ -44,7 +44,7 @@ device_module_calls::device_module_calls(device_module_task& of, device_context&
       candidate_(candidate),
       random_(secret, "calls of a module on a device"),
       row_(of.cases.front()),
-      copies_(of.places, context, memory, random_),
+      copies_(of.places, context, memory),
       flush_(memory.flush()),
       reference_(of.processes.reference.get()) {
   slot_view(memory_.candidate_outputs(), task_.places.at.outputs, task_.slots).set_guards(context_);
@@ -90,7 +90,7 @@ finding device_module_calls::make(std::span<const module_case> window) {
     }
     staged += input_bytes(static_cast<std::size_t>(task_.slots) + first.number);
   }
-  const auto taken = copies_.take(staged, window.size());
+  const auto taken = copies_.take(staged, window.size(), random_);
   return taken ? finding{} : of_host(taken.error().message);
 }
 
@@ -136,7 +136,7 @@ answered<void> device_module_calls::wakes(device_module& whom, device_window& to
 answered<void> device_module_calls::asks(device_module& whom, std::size_t calls, double limit_s,
                                          const side_memory& of, device_window& took) {
   if (auto woken = wakes(whom, took); !woken) return woken;
-  const auto prepare = [&](std::size_t call) { copies_.before_call(call, of); };
+  const auto prepare = [&](std::size_t call) { return copies_.before_call(call, of); };
   const auto ns =
       whom.run(static_cast<int>(calls), device_limits(limit_s), &took.each, look_, prepare);
   if (!ns) return tl::make_unexpected(ns.error());
@@ -188,7 +188,7 @@ finding device_module_calls::delivery(std::size_t calls, device_window& took) {
   if (auto f = get_ready(); !f.ok()) return f;
   const side_memory own = of_reference();
   const auto done = delivers(
-      *reference_, calls, [&](std::size_t call) { copies_.before_call(call, own); }, took);
+      *reference_, calls, [&](std::size_t call) { return copies_.before_call(call, own); }, took);
   if (auto f = wait_for_device(); !f.ok()) return f;
   return done ? finding{} : failed_reference(done.error());
 }

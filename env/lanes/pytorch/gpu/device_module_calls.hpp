@@ -25,7 +25,7 @@ namespace quern::env {
 struct device_window {
   /// Before its first question: a launch that brings the process's context to the device.
   double wake_ns = 0;
-  /// From the first question to the last answer, less what the evaluator copied between.
+  /// From the copies before the first question to the last answer, less pauses (call_copies).
   double answer_ns = 0;
   /// From there until a copy of its outputs was made, in the evaluator's context, and some bytes
   /// had gone to the device and back. Work that is put off until behind the answer makes it longer,

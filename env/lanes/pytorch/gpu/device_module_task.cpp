@@ -165,8 +165,8 @@ base::expected<double> time_of_a_call(device_module_task& of, device_context& co
 
 /// `asked_ns`: what a window lasts; 0: as in a run.
 int slots_of(const device_module_task& of, const quern_context_facts& device, double asked_ns) {
-  // So long, in calls of the reference, that what stands around it says little: the device changes
-  // between the contexts of the evaluator and of a process in some 150 us, unevenly.
+  // So long, in calls of the reference, that what stands around it says little: a wake, the reading
+  // of the cache, a first call that finds cold caches.
   constexpr double window_of_runs_ns = 1e6;
   const double window_ns = asked_ns > 0 ? asked_ns : window_of_runs_ns;
   const double room = most_of_device_for_window * static_cast<double>(device.memory_bytes) /

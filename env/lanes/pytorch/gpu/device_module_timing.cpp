@@ -1,8 +1,6 @@
 // Times a module against its reference on one device.
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 
-#include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "env/gpu/check_layer.hpp"
@@ -121,7 +119,6 @@ class module_sides final : public timed_sides, private single_windows {
   calm_core* place_ = nullptr;  ///< while it measures
   calm_pairs calm_;
   std::size_t deliveries_left_out_ = 0;  ///< since one counted
-  double delivery_tail_ns_ = 0;  ///< of the candidate's deliveries since the last pair, the longest
   round_schedule schedule_;
   std::size_t slots_;  ///< calls of a window
   base::random_stream order_;
@@ -158,8 +155,6 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
   const auto calls = static_cast<double>(window.size());
   took.times = {reference.answer_ns / calls, candidate.answer_ns / calls};
   took.beside = margins_of(candidate);
-  // What it leaves behind a delivery would make windows of the reference slower.
-  took.beside.tail_ns = std::max(took.beside.tail_ns, std::exchange(delivery_tail_ns_, 0));
   const bool reference_shared = calm_pairs::is_shared(reference.each.looks);
   const bool candidate_shared = calm_pairs::is_shared(candidate.each.looks);
   took.counts = counts(reference_shared || candidate_shared);
@@ -183,9 +178,11 @@ finding module_sides::deliver() {
   if (auto f = r_.calls->delivery(slots_, reference); !f.ok()) return f;
   if (r_.after_window) r_.after_window(false, false, reference);
   note_delivery(reference);
+  // Where all windows of the reference come first, none of the candidate are to be between them.
+  if (schedule_.one_after_the_other()) return {};
   if (auto f = r_.calls->candidate_delivery(slots_, candidate); !f.ok()) return f;
   if (r_.after_window) r_.after_window(true, false, candidate);
-  delivery_tail_ns_ = std::max(delivery_tail_ns_, candidate.tail_ns);
+  times_.candidate_delivered(candidate.tail_ns);
   return order_.chance(0.5) ? r_.calls->delivery(slots_, reference) : finding{};
 }
 
@@ -197,9 +194,13 @@ void module_sides::note_delivery(const device_window& took) {
   times_.delivered(took.answer_ns / static_cast<double>(slots_));
 }
 
-/// By the reference alone, until so many are there that their quartiles say something.
+/// By the reference alone, until so many are there that their quartiles say something. What the
+/// candidate left is in the first, which does not count.
 finding module_sides::deliver_by_reference() {
+  if (times_.deliveries() >= deliveries_that_tell) return {};
   const step_clock step(steps_, "clock: deliveries");
+  device_window behind_candidate;
+  if (auto f = r_.calls->delivery(slots_, behind_candidate); !f.ok()) return f;
   while (times_.deliveries() < deliveries_that_tell) {
     device_window took;
     place_->settle();
@@ -272,9 +273,7 @@ finding module_sides::window(bool candidate, std::size_t drawn, std::vector<doub
   if (copies) times_.reference_took(margins_of(took));
   call_ns.assign(slots_, took.answer_ns / static_cast<double>(slots_));
   if (!candidate) return candidates_began_ ? finding{} : deliver_at_times();
-  window_margins beside = margins_of(took);
-  beside.tail_ns = std::max(beside.tail_ns, std::exchange(delivery_tail_ns_, 0));
-  times_.window_took(drawn, beside);
+  times_.window_took(drawn, margins_of(took));
   result_.calls += static_cast<std::int64_t>(slots_);
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "env/measure/stats.hpp"
 
@@ -19,11 +20,15 @@ void module_window_times::reference_took(const window_margins& beside) {
   tail_charge_.saw_trusted(beside.tail_ns);
 }
 
+void module_window_times::candidate_delivered(double tail_ns) {
+  delivery_tail_ns_ = std::max(delivery_tail_ns_, tail_ns);
+}
+
 void module_window_times::pair_took(const window_margins& beside) {
   wake_charge_.begin_pair();
   wake_charge_.end_pair(beside.wake_ns);
   tail_charge_.begin_pair();
-  tail_charge_.end_pair(beside.tail_ns);
+  tail_charge_.end_pair(std::max(beside.tail_ns, std::exchange(delivery_tail_ns_, 0)));
 }
 
 void module_window_times::window_took(std::size_t drawn, const window_margins& beside) {

@@ -26,7 +26,7 @@ struct window_margins {
 /// Of one measurement. A window has n calls, each asked for when the one before was answered. With
 /// the symbols, in ns,
 ///
-///     w   from the first question to the last answer, less what the evaluator copies between
+///     w   from the copies before the first question to the last answer, less pauses (call_copies)
 ///     d   what the reference takes to deliver n times once more: median of this measurement
 ///     v   the wake of a window of the candidate, u its tail (device_window)
 ///     z   90th percentile of the reference's wakes, q of its tails
@@ -47,10 +47,13 @@ class module_window_times {
 
   /// What was recorded up to here does not count.
   void forget() { *this = {}; }
-  /// d / n of one delivery that has none of the candidate before it: behind such a one it is as
-  /// late as the candidate likes.
+  /// d / n of one delivery that comes before the candidate's: behind that, one is as late as the
+  /// candidate likes.
   void delivered(double call_ns) { deliveries_.push_back(call_ns); }
-  /// Of a window of the reference that has none of the candidate before it, with its tail.
+  /// The tail of a delivery of the candidate: what it leaves behind one would make windows of the
+  /// reference slower. The longest counts as a tail of the next window of the candidate.
+  void candidate_delivered(double tail_ns);
+  /// Of a window of the reference in a pair in which it came first, with its tail.
   void reference_took(const window_margins& beside);
   /// Of the candidate's window of the pair that was recorded last.
   void pair_took(const window_margins& beside);
@@ -86,7 +89,10 @@ class module_window_times {
  private:
   std::vector<double> deliveries_;
   std::vector<window_margins> margins_;  ///< of windows of the candidate alone, by their number
-  idle_charge wake_charge_, tail_charge_;
+  double delivery_tail_ns_ = 0;
+  /// What the only window of the reference takes is forgiven, too: a measurement of long calls has
+  /// three or four that count, and who is woken has inputs there.
+  idle_charge wake_charge_{1}, tail_charge_{1};
 };
 
 /// Which measurements of an evaluation were hidden, in their order. What is judged ends with the

@@ -33,7 +33,7 @@ class Compiled:
 
 class Graphs:
     """A CUDA graph for each call of a window, which reads the inputs where the evaluator puts them. So nothing is copied
-    before a replay: the evaluator's own copies, which both sides have before the clock runs, are all there is."""
+    before a replay: the evaluator's own copies, which both sides have, are all there is."""
 
     def __init__(self, child, calls):
         self.captured = [child.memory.capture(lambda call=call: child.computed(call)) for call in range(calls)]

@@ -30,7 +30,7 @@ struct copied_calls {
       : context(open()),
         places(instance(inputs, outputs)),
         memory(*context, 9),
-        copies(places, *context, memory, random) {
+        copies(places, *context, memory) {
     REQUIRE(memory.reserve(places, calls, 0, 0));
   }
 
@@ -68,7 +68,7 @@ struct copied_calls {
   void make(std::uint8_t number) {
     for (std::uint64_t i = 0; i < calls * stride(); ++i)
       bytes(memory.staging())[i] = static_cast<std::uint8_t>(number + i % 7);
-    REQUIRE(copies.take(memory.staging(), calls));
+    REQUIRE(copies.take(memory.staging(), calls, random));
     copies.put_rest(memory.candidate_inputs());
     REQUIRE(context->wait());
   }
@@ -100,31 +100,60 @@ TEST_CASE("before its question a part of a call's inputs is not there; then all 
   }
 }
 
-TEST_CASE("some calls pause before their last lines, and none without the layer") {
-  copied_calls of(700, 10);
+namespace {
+
+/// Bytes of the call under test that were missing behind each of its waits.
+std::vector<std::uint64_t> missing_behind_waits;
+copied_calls* under_test = nullptr;
+std::size_t call_under_test = 0;
+
+/// Calls of so many windows that paused; what was missing at their first wait, and at their last.
+int pauses_of(copied_calls& of, int windows) {
   void* library = ::dlopen((program_dir() / "libquern_fake_device.so").c_str(), RTLD_NOW);
   REQUIRE(library != nullptr);
-  const auto waits = reinterpret_cast<int (*)()>(::dlsym(library, "quern_fake_waits_for_copies"));
-  const bool is_there = waits != nullptr;
+  const auto hear =
+      reinterpret_cast<void (*)(void (*)())>(::dlsym(library, "quern_fake_behind_copies"));
+  const bool is_there = hear != nullptr;
   REQUIRE(is_there);
-  // A call waits once; one that pauses waits before the pause, too.
-  const auto pauses_of = [&](int windows) {
-    int count = 0;
-    for (int window = 0; window < windows; ++window) {
-      of.make(20);
-      const int before = waits();
-      for (std::size_t call = 0; call < calls; ++call)
-        of.before_call(call);
-      count += waits() - before - static_cast<int>(calls);
+  under_test = &of;
+  int pauses = 0;
+  for (int window = 0; window < windows; ++window) {
+    // Lines that stand in the place of others differ from these.
+    for (std::uint64_t i = 0; i < calls * of.stride(); ++i)
+      of.bytes(of.memory.staging())[i] = static_cast<std::uint8_t>(window + i / 64 * 7 + i % 3);
+    REQUIRE(of.copies.take(of.memory.staging(), calls, of.random));
+    of.copies.put_rest(of.memory.candidate_inputs());
+    REQUIRE(of.context->wait());
+    for (std::size_t call = 0; call < calls; ++call) {
+      call_under_test = call;
+      missing_behind_waits.clear();
+      hear([] { missing_behind_waits.push_back(under_test->missing(call_under_test)); });
+      of.before_call(call);
+      hear(nullptr);
+      CHECK(missing_behind_waits.back() == 0);
+      if (missing_behind_waits.size() == 1) continue;
+      ++pauses;
+      CHECK(missing_behind_waits.size() == 2);
+      CHECK(missing_behind_waits.front() >= 64);
+      CHECK(missing_behind_waits.front() <= most_last_lines * late_line);
     }
-    return count;
-  };
-  const int pauses = pauses_of(200);  // of 600 calls; 37 or 38 are expected
-  CHECK(pauses > 10);
-  CHECK(pauses < 90);
-  turn(check_layer::pause, false);
-  CHECK(pauses_of(200) == 0);
-  turn(check_layer::pause, true);
+  }
+  return pauses;
+}
+
+}  // namespace
+
+TEST_CASE("some calls pause with last lines in the place of others, and none without the layer") {
+  for (const std::int64_t elements : {700, 300'000}) {
+    CAPTURE(elements);
+    copied_calls of(elements, 10);
+    const int pauses = pauses_of(of, 100);  // of 300 calls; 18 or 19 are expected
+    CHECK(pauses > 3);
+    CHECK(pauses < 50);
+    turn(check_layer::pause, false);
+    CHECK(pauses_of(of, 30) == 0);
+    turn(check_layer::pause, true);
+  }
 }
 
 TEST_CASE("without the layer all inputs lie there before the first question") {
@@ -144,7 +173,7 @@ std::map<std::size_t, int> told(copied_calls& of, std::size_t late) {
   std::map<std::size_t, int> found;
   const auto bytes = static_cast<std::size_t>(of.places.at.outputs[0].bytes);
   for (int window = 0; window < 100; ++window) {
-    REQUIRE(of.copies.take(of.memory.staging(), calls));
+    REQUIRE(of.copies.take(of.memory.staging(), calls, of.random));
     const auto outputs = [&](std::size_t call) {
       return of.bytes(of.memory.candidate_outputs() + call * of.places.outputs.stride() +
                       of.places.outputs.offset(0));

@@ -71,7 +71,7 @@ void catch_up(quern_context* context) {
   context->queued.clear();
 }
 
-int waits_for_copies = 0;
+void (*behind_copies)() = nullptr;
 
 void move_rows(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch,
                const quern_byte_rows& of) {
@@ -134,9 +134,9 @@ const char* quern_cuda_build(void) {
   return QUERN_CUDA_PART_BUILD;
 }
 
-/// For tests: how often copies were waited for.
-int quern_fake_waits_for_copies(void) {
-  return waits_for_copies;
+/// For tests: is called whenever copies were waited for. Null: nothing is.
+void quern_fake_behind_copies(void (*then)()) {
+  behind_copies = then;
 }
 
 // ---- the evaluator's side
@@ -276,10 +276,10 @@ int32_t quern_context_fetch(quern_context* context, void* to, uint64_t from,
   return 0;
 }
 int32_t quern_context_wait_copies(quern_context* context) {
-  ++waits_for_copies;
   for (const auto& copy : context->copies)
     copy();
   context->copies.clear();
+  if (behind_copies != nullptr) behind_copies();
   return 0;
 }
 int32_t quern_context_copy_rows(quern_context* context, uint64_t to, uint64_t from, uint64_t width,

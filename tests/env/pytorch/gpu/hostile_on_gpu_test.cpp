@@ -125,6 +125,21 @@ TEST_CASE("what only timed calls show is caught there, and not without its layer
   CHECK(layers == std::set<std::string>{"late", "pause", "sample"});
 }
 
+TEST_CASE("what answers early, does not wake or delays deliveries gains nothing by it") {
+  if (device_judge() == nullptr) return;
+  const auto gain = [](const char* name, const std::string& protocol) {
+    const verdict v = judged_on_device(hostile_source(name), true, task_of(layered), protocol);
+    CAPTURE(name);
+    CAPTURE(name_of(v.kind));
+    CAPTURE(v.detail);
+    MESSAGE(name << " under " << protocol << ": " << v.speedup_e2.value_or(-1) << " / 100");
+    return v.kind == ok && v.speedup_e2.value_or(0) > 105;
+  };
+  for (const char* name : {"answers_early_but_last", "does_not_wake", "delays_deliveries"})
+    CHECK_FALSE(gain(name, "paired/1"));
+  CHECK_FALSE(gain("delays_deliveries", "kernelbench/1"));
+}
+
 TEST_CASE("a module that keeps the device busy or takes its memory harms nobody behind it") {
   if (device_judge() == nullptr) return;
   for (const char* name : {"busy_for_seconds", "takes_all_memory"}) {

@@ -26,7 +26,7 @@ tensor_layout output_of(std::int64_t elements) {
 TEST_CASE("late bytes lie within a slot, are few, and every part of it has some") {
   base::random_stream random(1, "slots");
   for (int trial = 0; trial < 3000; ++trial) {
-    // From two guards and a number to 64 GiB.
+    // From two guards and a number to 33 GiB.
     const std::uint64_t slot =
         (std::uint64_t{8448} << random.below(23)) / 256 * 256 + random.below(4096) / 256 * 256;
     const late_bytes late = choose_late_bytes(slot, random);

@@ -147,6 +147,34 @@ TEST_CASE("what a candidate does when it is woken is charged, and a short wake e
   }
 }
 
+TEST_CASE("what a candidate leaves behind a delivery is charged to its next window, once") {
+  recorded_measurement one(1e6, 1e5);
+  one.windows.candidate_delivered(5000);
+  one.windows.candidate_delivered(901'000);
+  one.windows.candidate_delivered(2000);
+  for (int i = 0; i < 2; ++i) {
+    one.windows.pair_took({wake_ns, 1000});
+    one.pairs.push_back({1e6 + delivery_ns, 1e5 + delivery_ns});
+  }
+  const process_pairs net = one.net();
+  CHECK(net[recorded_pairs].cand_ns == doctest::Approx(1e6));
+  CHECK(net[recorded_pairs + 1].cand_ns == doctest::Approx(1e5));
+}
+
+TEST_CASE("where few windows of the reference were seen, a candidate is charged by these") {
+  // Calls of 50 ms: seven pairs, in one of which the reference came first.
+  module_window_times windows;
+  process_pairs pairs;
+  for (int i = 0; i < 7; ++i) {
+    windows.delivered(delivery_ns);
+    windows.pair_took({wake_ns + 9e6, 1000 + 8e6});
+    pairs.push_back({50e6, 20e6});
+  }
+  CHECK(windows.net(pairs, true)[0].cand_ns == doctest::Approx(20e6 - delivery_ns));
+  windows.reference_took({wake_ns, 1000});
+  CHECK(windows.net(pairs, true)[0].cand_ns == doctest::Approx(20e6 - delivery_ns + 17e6));
+}
+
 TEST_CASE("a time below the floor by no more than deliveries vary convicts nobody") {
   // A call of 1 us where the least traffic takes 3 us, and 40 us are taken off it.
   recorded_measurement one(1000, 1000);
