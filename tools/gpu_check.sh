@@ -242,6 +242,8 @@ if [ -x "$modules" ]; then
       alone "mixed modules, $share" 14 420 530 "$modules" mixed --gpu @GPU@ --compilers "$threads" --count 500 --part $share
     done
   fi
+  # What an evaluator's copies cost a process on the same device: windows rest on it.
+  alone "copies between calls" 2 10 60 "$build/bin/bench_modules" --gpu @GPU@ --forks 0 --trials 0 --checks 0 --copies 200
   # Calls of 900 us and longer, somewhat more precise than a P99 of 0.5 % needs; and of some 160 us. Together 200 claims.
   alone "modules against themselves, long calls" 14 "$(pick "modules against themselves, long calls" 85 260)" 530 "$modules" self --gpu @GPU@ \
     --compilers "$threads" --only mlp,matmul,layer_norms --budget-s 4 --precision 0.003 --count "$(pick "modules against themselves, long calls" 16 60)"

@@ -13,7 +13,7 @@ enum class check_layer {
   content,    ///< every call has new content, hidden rounds and plants among it
   late,       ///< a part of a module's inputs is copied just before its call is asked for
   pause,      ///< in some calls a part of that comes 20 us later
-  sample,     ///< some of a module's outputs are read when its call was answered
+  sample,     ///< of some calls of a module outputs are read when they were answered
   poison,     ///< outputs and workspace hold a secret word before every call
   read_only,  ///< inputs are mapped for reading where candidates and references run
   memory,     ///< what a candidate's process takes of the device's memory is looked at

@@ -109,6 +109,7 @@ class device_context {
 
   base::status read(std::span<std::byte> to, std::uint64_t from);
   base::status write(std::uint64_t to, std::span<const std::byte> from);
+  /// So many bytes of the host. Error: the host has not so much.
   base::expected<pinned_memory> pin(std::uint64_t bytes);
   /// Rows between the device and pinned memory, by an engine of the device that does nothing else:
   /// another process's context stays on the device meanwhile, if send() has two rows or more.

@@ -21,7 +21,8 @@ constexpr std::uint64_t bytes_of_engines = 4096, bytes_before_calls = 2 * bytes_
 /// Each copy takes the processor some microseconds, which calls between feel in its caches. So most
 /// calls have one: samples and pauses are for some calls, which nobody can tell ahead.
 constexpr double pause_share = 1.0 / 16, sample_share = 1.0 / 4;
-/// As long as it takes from the end of the copies to the work of a call that was asked.
+/// About what passes between the last copy and the work of a call that was asked, which is assumed,
+/// not measured: whoever began that much sooner would be wrong.
 constexpr base::nanoseconds_t pause_ns = 20'000;
 
 quern_byte_rows rows_of(const late_bytes& late) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -62,6 +63,7 @@ class call_copies {
     bool pauses = false;
   };
 
+  /// Pinned memory of a call, from `offset` on.
   [[nodiscard]] std::span<std::byte> host(std::size_t call, std::uint64_t offset,
                                           std::uint64_t bytes) const;
   base::nanoseconds_t send_late(std::size_t call, std::uint64_t inputs);

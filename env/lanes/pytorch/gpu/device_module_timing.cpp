@@ -186,7 +186,8 @@ finding module_sides::deliver() {
   return order_.chance(0.5) ? r_.calls->delivery(slots_, reference) : finding{};
 }
 
-/// Of the reference, with none of the candidate before it. Some on a shared core do not count.
+/// One of the reference that is not behind one of the candidate. Some on a shared core do not
+/// count.
 void module_sides::note_delivery(const device_window& took) {
   const bool counted = counts(calm_pairs::is_shared(took.each.looks));
   if (!counted && deliveries_left_out_++ < most_left_out_in_a_row) return;
