@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "env/judge/core_pace.hpp"
@@ -61,27 +60,6 @@ void calm_core::settle() {
   }
   // Somebody may have taken that core meanwhile: then the first one, which is leased.
   if (!go_to(from)) return_to_first();
-}
-
-bool calm_pairs::is_shared(std::span<const base::nanoseconds_t> looks) {
-  constexpr std::size_t least = 2, of_so_many = 4;
-  const std::size_t shared = shared_looks(looks);
-  return shared >= least && of_so_many * shared > looks.size();
-}
-
-bool calm_pairs::leaves_out() const {
-  // Twice the standard deviation of the difference, and two more for small numbers.
-  const double by_chance = 2 * std::sqrt(only_candidate_ + only_reference_) + 2;
-  if (only_candidate_ - only_reference_ > by_chance) return false;
-  const auto calm = static_cast<std::size_t>(std::ranges::count(calm_, true));
-  return 2 * calm > calm_.size();
-}
-
-void calm_pairs::saw(bool reference_shared, bool candidate_shared) {
-  if (calm_.size() == looked_at) calm_.erase(calm_.begin());
-  calm_.push_back(!reference_shared && !candidate_shared);
-  if (reference_shared != candidate_shared)
-    (candidate_shared ? only_candidate_ : only_reference_) += 1;
 }
 
 }  // namespace quern::env

@@ -1,5 +1,5 @@
-// On which of its cores an evaluator measures at this moment, and which pairs of windows count,
-// where other machines may use the same processor.
+// On which of its cores an evaluator measures at this moment, where other machines may use the same
+// processor.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "env/judge/core_lock.hpp"
 
 namespace quern::env {
@@ -48,32 +47,6 @@ class calm_core {
   std::optional<core_lease> spare_;
   std::size_t at_ = 0;
   bool stays_ = false;
-};
-
-/// Which pairs of windows count: those in which neither window was on a shared core, as long as
-/// most of the last ones were such.
-///
-/// What a candidate does may lower the clock rate, which looks like sharing: it could have those
-/// pairs left out in which it was slow. So all count from then on where its windows are shared more
-/// often than those of the reference, by more than chance explains. Plain class.
-class calm_pairs {
- public:
-  /// Whether looks say that a window's core was shared: at least two, and more than a quarter.
-  static bool is_shared(std::span<const base::nanoseconds_t> looks);
-  /// Whether what was measured then counts.
-  [[nodiscard]] bool counts(bool shared) const { return !shared || !leaves_out(); }
-  /// A pair, whether it counts or not.
-  void saw(bool reference_shared, bool candidate_shared);
-
- private:
-  static constexpr std::size_t looked_at = 16;
-
-  [[nodiscard]] bool leaves_out() const;
-
-  /// Of the last pairs, at most looked_at.
-  std::vector<bool> calm_;
-  /// Pairs of which one window alone was shared.
-  double only_reference_ = 0, only_candidate_ = 0;
 };
 
 }  // namespace quern::env

@@ -1,14 +1,12 @@
-// On which core is measured, and which pairs count.
+// On which core is measured.
 #include "env/judge/calm_core.hpp"
 
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <vector>
 
 #include <sched.h>
 
-#include "base/random.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/core_pace.hpp"
 #include "env/judge/host_lock.hpp"
@@ -27,14 +25,6 @@ int only_core_of(int pid) {
   for (int c = 0; c < CPU_SETSIZE && CPU_COUNT(&cores) == 1; ++c)
     if (CPU_ISSET(c, &cores)) return c;
   return -1;
-}
-
-/// Looks, so many of them on a shared core.
-std::vector<base::nanoseconds_t> looks_of(std::size_t shared, std::size_t all) {
-  const auto least = env::core_pace_ns();
-  std::vector<base::nanoseconds_t> looks(all, 1);
-  std::fill_n(looks.begin(), shared, 100 * least);
-  return looks;
 }
 
 /// Other tests of this host may measure on a core.
@@ -61,70 +51,6 @@ TEST_CASE("a look says shared from a quarter above the least on") {
   CHECK(env::shared_looks(std::array{10 * least}) == 1);
   CHECK(env::shared_looks(std::array{10 * least, least / 2, 10 * least}) == 2);
   CHECK(env::shared_looks({}) == 0);
-}
-
-TEST_CASE("a window is shared by two looks and more than a quarter of them") {
-  const auto is_shared = [](std::size_t shared, std::size_t all) {
-    return env::calm_pairs::is_shared(looks_of(shared, all));
-  };
-  CHECK_FALSE(is_shared(0, 0));
-  CHECK_FALSE(is_shared(1, 1));
-  CHECK_FALSE(is_shared(1, 2));
-  CHECK(is_shared(2, 2));
-  CHECK(is_shared(2, 7));
-  CHECK_FALSE(is_shared(2, 8));
-  CHECK_FALSE(is_shared(3, 12));
-  CHECK(is_shared(4, 12));
-}
-
-TEST_CASE("pairs on a shared core do not count, as long as most of the last ones were calm") {
-  env::calm_pairs pairs;
-  const auto saw = [&](int times, bool shared) {
-    for (int i = 0; i < times; ++i)
-      pairs.saw(shared, shared);
-  };
-  CHECK(pairs.counts(true));  // nothing better is known
-  saw(9, false);
-  CHECK_FALSE(pairs.counts(true));
-  CHECK(pairs.counts(false));
-  // Of the last sixteen: eight of each is not most.
-  saw(7, true);
-  CHECK_FALSE(pairs.counts(true));
-  saw(1, true);
-  CHECK(pairs.counts(true));
-  CHECK(pairs.counts(false));
-  saw(100, true);
-  saw(8, false);
-  CHECK(pairs.counts(true));
-  saw(1, false);
-  CHECK_FALSE(pairs.counts(true));
-}
-
-TEST_CASE("a candidate that makes its own windows look shared has nothing more left out") {
-  env::calm_pairs pairs;
-  int left_out = 0;
-  for (int i = 0; i < 100; ++i) {
-    const bool slow = i % 4 == 3;
-    if (!pairs.counts(slow)) ++left_out;
-    pairs.saw(false, slow);
-  }
-  CHECK(left_out >= 1);
-  CHECK(left_out <= 8);
-  CHECK(pairs.counts(true));
-}
-
-TEST_CASE("what sharing does to both sides alike is left out, by a coin for each window") {
-  base::random_stream coin(1, "sides of a calm pair");
-  int lopsided = 0;
-  for (int run = 0; run < 200; ++run) {
-    env::calm_pairs pairs;
-    for (int i = 0; i < 100; ++i)
-      pairs.saw(coin.chance(0.15), coin.chance(0.15));
-    for (int i = 0; i < 16; ++i)
-      pairs.saw(false, false);
-    lopsided += pairs.counts(true) ? 1 : 0;
-  }
-  CHECK(lopsided <= 4);
 }
 
 TEST_CASE("a measurement goes to a core that nobody shares, and back when it is over") {

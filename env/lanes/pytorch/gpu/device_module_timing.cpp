@@ -5,6 +5,7 @@
 
 #include "env/gpu/check_layer.hpp"
 #include "env/judge/calm_core.hpp"
+#include "env/judge/calm_pairs.hpp"
 #include "env/judge/core_lock.hpp"
 #include "env/judge/timing_session.hpp"
 #include "env/lanes/pytorch/gpu/module_window_times.hpp"
@@ -24,16 +25,13 @@ constexpr double hidden_call_share = 1.0 / 16;
 constexpr double least_wall_s = 30, most_slower = 200;
 /// Share of windows behind which it is measured what deliveries cost, and how often at least.
 constexpr double delivery_share = 1.0 / 6;
-constexpr std::size_t least_deliveries = 3;
-/// Where it matters how much they deviate.
-constexpr std::size_t deliveries_that_tell = 8;
-constexpr std::size_t most_left_out_in_a_row = 4;  ///< deliveries on a shared core
+/// Where it matters how much they deviate; and how many are tried for that.
+constexpr std::size_t deliveries_that_tell = 8, most_deliveries_behind = 32;
 constexpr double longest_wait_for_core_s = 120;
 
 struct recorded_pair {
   window_pair times;  ///< of a call
-  window_margins beside;
-  bool counts = true;  ///< calm_pairs
+  pair_facts facts;
 };
 
 /// Of one request, for as long as it lives.
@@ -55,7 +53,8 @@ class module_sides final : public timed_sides, private single_windows {
         steps_(*r.steps),
         schedule_(r.protocol, r.budget_s),
         slots_(schedule_.every_call_counts() ? 1 : static_cast<std::size_t>(r.task->slots)),
-        order_(r.order_seed, "order of a module's calls") {
+        order_(r.order_seed, "order of a module's calls"),
+        times_(r.protocol.statistic == aggregation::paired_log_ratio) {
     r.calls->flush_before_windows(r.protocol.flushes_l2);
   }
 
@@ -108,8 +107,6 @@ class module_sides final : public timed_sides, private single_windows {
   [[nodiscard]] bool is_paired() const {
     return r_.protocol.statistic == aggregation::paired_log_ratio;
   }
-  /// Of what was measured on a core that was shared, or not. Other protocols leave nothing out.
-  [[nodiscard]] bool counts(bool shared) const { return calm_.counts(shared) || !is_paired(); }
   [[nodiscard]] window_margins margins_of(const device_window& one) const {
     return {one.wake_ns / static_cast<double>(slots_), one.tail_ns};
   }
@@ -117,8 +114,6 @@ class module_sides final : public timed_sides, private single_windows {
   const module_timing_request& r_;
   step_seconds& steps_;
   calm_core* place_ = nullptr;  ///< while it measures
-  calm_pairs calm_;
-  std::size_t deliveries_left_out_ = 0;  ///< since one counted
   round_schedule schedule_;
   std::size_t slots_;  ///< calls of a window
   base::random_stream order_;
@@ -154,18 +149,15 @@ finding module_sides::pair_of_windows(std::span<const module_case> window, bool 
   if (auto f = deliver_at_times(); !f.ok()) return f;
   const auto calls = static_cast<double>(window.size());
   took.times = {reference.answer_ns / calls, candidate.answer_ns / calls};
-  took.beside = margins_of(candidate);
-  const bool reference_shared = calm_pairs::is_shared(reference.each.looks);
-  const bool candidate_shared = calm_pairs::is_shared(candidate.each.looks);
-  took.counts = counts(reference_shared || candidate_shared);
-  calm_.saw(reference_shared, candidate_shared);
-  // What a wake or a tail takes on a shared core, or behind the candidate, is forgiven nobody.
-  if (took.counts && !candidate_first) times_.reference_took(margins_of(reference));
+  took.facts = {candidate_first, calm_pairs::is_shared(reference.each.looks),
+                calm_pairs::is_shared(candidate.each.looks), margins_of(reference),
+                margins_of(candidate)};
   return {};
 }
 
 finding module_sides::deliver_at_times() {
-  const bool now = times_.deliveries() < least_deliveries || order_.chance(delivery_share);
+  const bool now =
+      times_.deliveries() < module_window_times::least_deliveries || order_.chance(delivery_share);
   return now ? deliver() : finding{};
 }
 
@@ -186,23 +178,21 @@ finding module_sides::deliver() {
   return order_.chance(0.5) ? r_.calls->delivery(slots_, reference) : finding{};
 }
 
-/// One of the reference that is not behind one of the candidate. Some on a shared core do not
-/// count.
+/// One of the reference that is not behind one of the candidate.
 void module_sides::note_delivery(const device_window& took) {
-  const bool counted = counts(calm_pairs::is_shared(took.each.looks));
-  if (!counted && deliveries_left_out_++ < most_left_out_in_a_row) return;
-  deliveries_left_out_ = 0;
-  times_.delivered(took.answer_ns / static_cast<double>(slots_));
+  times_.delivered(took.answer_ns / static_cast<double>(slots_),
+                   calm_pairs::is_shared(took.each.looks));
 }
 
-/// By the reference alone, until so many are there that their quartiles say something. What the
+/// By the reference alone, until so many count that their quartiles say something. What the
 /// candidate left is in the first, which does not count.
 finding module_sides::deliver_by_reference() {
   if (times_.deliveries() >= deliveries_that_tell) return {};
   const step_clock step(steps_, "clock: deliveries");
   device_window behind_candidate;
   if (auto f = r_.calls->delivery(slots_, behind_candidate); !f.ok()) return f;
-  while (times_.deliveries() < deliveries_that_tell) {
+  for (std::size_t tried = 0;
+       times_.deliveries() < deliveries_that_tell && tried < most_deliveries_behind; ++tried) {
     device_window took;
     place_->settle();
     if (auto f = r_.calls->delivery(slots_, took); !f.ok()) return f;
@@ -226,7 +216,6 @@ finding module_sides::rehearse() {
 void module_sides::begin() {
   times_.forget();
   result_.calls = 0;
-  result_.left_out = 0;
 }
 
 /// Windows that do not count, in which one call has a hidden distribution: a module that is careful
@@ -246,12 +235,8 @@ finding module_sides::pair(std::size_t, bool candidate_first, std::optional<wind
     if (auto f = hidden_call(); !f.ok()) return f;
   recorded_pair both;
   if (auto f = pair_of_windows(r_.calls->fresh(slots_), candidate_first, both); !f.ok()) return f;
-  if (!both.counts) {
-    ++result_.left_out;
-    return {};
-  }
   took = both.times;
-  times_.pair_took(both.beside);
+  times_.pair_took(both.facts);
   result_.calls += static_cast<std::int64_t>(slots_);
   return {};
 }
@@ -316,6 +301,8 @@ module_timing_result module_sides::measure() {
   result_.delivery_ns = times_.delivery_ns();
   result_.delivery_spread_ns = times_.delivery_spread_ns();
   result_.tail_ns = times_.forgiven_ns();
+  result_.left_out = static_cast<std::int64_t>(times_.left_out());
+  result_.calls -= result_.left_out * static_cast<std::int64_t>(slots_);
   if (module_window_times::is_nothing_left(result_.pairs))
     result_.outcome = {
         verdict_kind::noisy, "",

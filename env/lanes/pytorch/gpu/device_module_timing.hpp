@@ -46,7 +46,7 @@ struct module_timing_result {
   bool is_hidden = false;
   double tail_ns = 0;      ///< q
   std::int64_t calls = 0;  ///< of each side that counted
-  /// Pairs that did not count, since their core was shared (calm_pairs).
+  /// Pairs that did not count, since their core was in another state (calm_pairs).
   std::int64_t left_out = 0;
   double seconds = 0;
 };

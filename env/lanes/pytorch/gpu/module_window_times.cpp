@@ -15,20 +15,23 @@ bool is_enough(const ratio_estimate& e, double budgets) {
          (budgets >= budgets_to_be_precise || e.window_half_width <= precise_half_width);
 }
 
-void module_window_times::reference_took(const window_margins& beside) {
-  wake_charge_.saw_trusted(beside.wake_ns);
-  tail_charge_.saw_trusted(beside.tail_ns);
+void module_window_times::delivered(double call_ns, bool shared) {
+  deliveries_.push_back({call_ns, shared});
 }
 
 void module_window_times::candidate_delivered(double tail_ns) {
   delivery_tail_ns_ = std::max(delivery_tail_ns_, tail_ns);
 }
 
-void module_window_times::pair_took(const window_margins& beside) {
-  wake_charge_.begin_pair();
-  wake_charge_.end_pair(beside.wake_ns);
-  tail_charge_.begin_pair();
-  tail_charge_.end_pair(std::max(beside.tail_ns, std::exchange(delivery_tail_ns_, 0)));
+void module_window_times::pair_took(pair_facts facts) {
+  double& tail = facts.candidate.tail_ns;
+  tail = std::max(tail, std::exchange(delivery_tail_ns_, 0));
+  states_.saw(facts.reference_shared, facts.candidate_shared);
+  facts_.push_back(facts);
+}
+
+void module_window_times::reference_took(const window_margins& beside) {
+  reference_.push_back(beside);
 }
 
 void module_window_times::window_took(std::size_t drawn, const window_margins& beside) {
@@ -36,31 +39,85 @@ void module_window_times::window_took(std::size_t drawn, const window_margins& b
   margins_[drawn] = beside;
 }
 
+std::size_t module_window_times::left_out() const {
+  std::size_t left = 0;
+  const auto by = chosen();
+  for (std::size_t i = 0; i < facts_.size(); ++i)
+    left += states_.counts(i, by) ? 0 : 1;
+  return left;
+}
+
+process_pairs module_window_times::counted(const process_pairs& pairs) const {
+  process_pairs some;
+  const auto by = chosen();
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    if (states_.counts(i, by)) some.push_back(pairs[i]);
+  return some;
+}
+
+std::vector<double> module_window_times::delivered_ns() const {
+  const auto by = chosen();
+  std::vector<double> all, alike;
+  for (const delivery& one : deliveries_) {
+    all.push_back(one.call_ns);
+    if (one.shared == (by == calm_pairs::choice::shared)) alike.push_back(one.call_ns);
+  }
+  return by == calm_pairs::choice::all || alike.size() < least_deliveries ? all : alike;
+}
+
 double module_window_times::delivery_ns() const {
-  return deliveries_.empty() ? 0 : median_of(deliveries_);
+  const auto ns = delivered_ns();
+  return ns.empty() ? 0 : median_of(ns);
 }
 
 double module_window_times::delivery_spread_ns() const {
-  if (deliveries_.empty()) return 0;
-  const auto [least, most] = std::ranges::minmax(deliveries_);
+  const auto ns = delivered_ns();
+  if (ns.empty()) return 0;
+  const auto [least, most] = std::ranges::minmax(ns);
   return most - least;
 }
 
 double module_window_times::delivery_deviation_ns() const {
   // Of a normal distribution.
   constexpr double quartiles_per_deviation = 1.349;
-  return (quantile_of(deliveries_, 0.75) - quantile_of(deliveries_, 0.25)) /
-         quartiles_per_deviation;
+  const auto ns = delivered_ns();
+  return (quantile_of(ns, 0.75) - quantile_of(ns, 0.25)) / quartiles_per_deviation;
 }
 
 bool module_window_times::is_hidden(const process_pairs& recorded) const {
   constexpr double share = 1.0 / 3;
   std::vector<double> cands;
-  for (const window_pair& one : recorded)
+  for (const window_pair& one : counted(recorded))
     cands.push_back(one.cand_ns);
-  const double call_ns = std::max(least_call_ns, median_of(cands) - median_of(deliveries_));
-  const double pairs = static_cast<double>(recorded.size()) / static_cast<double>(bucket_count);
+  const double call_ns = std::max(least_call_ns, median_of(cands) - delivery_ns());
+  const double pairs = static_cast<double>(cands.size()) / static_cast<double>(bucket_count);
   return delivery_deviation_ns() > share * call_ns * std::sqrt(pairs);
+}
+
+/// Of the pairs that count. Where the reference came first in none of them, by all in which it did.
+module_window_times::both_charges module_window_times::charges() const {
+  both_charges made;
+  const auto saw = [&](const window_margins& beside) {
+    made.wake.saw_trusted(beside.wake_ns);
+    made.tail.saw_trusted(beside.tail_ns);
+  };
+  bool any = false;
+  const auto by = chosen();
+  for (std::size_t i = 0; i < facts_.size(); ++i) {
+    const pair_facts& one = facts_[i];
+    if (!states_.counts(i, by)) continue;
+    any |= !one.candidate_first;
+    if (!one.candidate_first) saw(one.reference);
+    made.wake.begin_pair();
+    made.wake.end_pair(one.candidate.wake_ns);
+    made.tail.begin_pair();
+    made.tail.end_pair(one.candidate.tail_ns);
+  }
+  for (const pair_facts& one : facts_)
+    if (!any && !one.candidate_first) saw(one.reference);
+  for (const window_margins& one : reference_)
+    saw(one);
+  return made;
 }
 
 bool hidden_measurements::among_last(std::size_t lists) const {
@@ -68,14 +125,16 @@ bool hidden_measurements::among_last(std::size_t lists) const {
   return std::find(all_.end() - static_cast<std::ptrdiff_t>(count), all_.end(), true) != all_.end();
 }
 
-process_pairs module_window_times::net(process_pairs pairs, bool charges) const {
+process_pairs module_window_times::net(const process_pairs& pairs, bool charges) const {
+  process_pairs some = counted(pairs);
   const double around = delivery_ns();
-  for (window_pair& one : pairs) {
+  for (window_pair& one : some) {
     one.ref_ns = std::max(least_call_ns, one.ref_ns - around);
     one.cand_ns = std::max(least_call_ns, one.cand_ns - around);
   }
-  if (!charges) return pairs;
-  return tail_charge_.charged(wake_charge_.charged(std::move(pairs), 1), 1);
+  if (!charges) return some;
+  const both_charges all = this->charges();
+  return all.tail.charged(all.wake.charged(std::move(some), 1), 1);
 }
 
 bool module_window_times::is_nothing_left(const process_pairs& net) {
@@ -88,9 +147,11 @@ bool module_window_times::is_nothing_left(const process_pairs& net) {
 process_pairs module_window_times::net(const timed_lists& times, const round_schedule& schedule,
                                        bool charges) const {
   const double around = delivery_ns();
+  const both_charges seen = this->charges();
+  const double forgiven_wake = seen.wake.forgiven_ns(), forgiven_tail = seen.tail.forgiven_ns();
   const auto charge = [&](const window_margins& beside) {
-    return std::max(0.0, beside.wake_ns - wake_charge_.forgiven_ns()) +
-           std::max(0.0, beside.tail_ns - tail_charge_.forgiven_ns());
+    return std::max(0.0, beside.wake_ns - forgiven_wake) +
+           std::max(0.0, beside.tail_ns - forgiven_tail);
   };
   const auto less = [&](double ns) { return std::max(least_call_ns, ns - around); };
   std::vector<double> refs, cands;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "env/core/idle_charge.hpp"
+#include "env/judge/calm_pairs.hpp"
 #include "env/judge/timing_session.hpp"
 #include "env/measure/estimate.hpp"
 #include "env/measure/round_schedule.hpp"
@@ -23,11 +24,18 @@ struct window_margins {
   double tail_ns = 0;  ///< u; 0: not known
 };
 
+/// What is known of a pair beside its times.
+struct pair_facts {
+  bool candidate_first = false;
+  bool reference_shared = false, candidate_shared = false;  ///< whether the core of a window was
+  window_margins reference, candidate;
+};
+
 /// Of one measurement. A window has n calls, each asked for when the one before was answered. With
 /// the symbols, in ns,
 ///
 ///     w   from the copies before the first question to the last answer, less pauses (call_copies)
-///     d   what the reference takes to deliver n times once more: median of this measurement
+///     d   what the reference takes to deliver n times once more: median of those that count
 ///     v   the wake of a window of the candidate, u its tail (device_window)
 ///     z   90th percentile of the reference's wakes, q of its tails
 ///
@@ -38,29 +46,43 @@ struct window_margins {
 ///
 /// max(0, u - q) is charged once per call, not once per window: who answers early does so in every
 /// call, and d would hide the deferred work. Of a wake that is shorter than the reference's nothing
-/// is taken off: who does not wake has the change of contexts in the first call. Thread-compatible.
+/// is taken off: who does not wake has the change of contexts in the first call.
+///
+/// Under paired/1 those pairs count that calm_pairs says, and deliveries on a core in the same
+/// state do, where there are least_deliveries. z and q are of the windows of the reference in these
+/// pairs that came first: what one takes behind the candidate is forgiven nobody.
+/// Thread-compatible.
 class module_window_times {
  public:
+  /// Of fewer in the state of the pairs that count, all deliveries count.
+  static constexpr std::size_t least_deliveries = 3;
+
   /// What is left of a call when d is taken off, at least: below it nothing is told apart from
   /// nothing.
   static constexpr double least_call_ns = 500;
 
+  /// `chooses`: whether pairs and deliveries count by calm_pairs; else all do.
+  explicit module_window_times(bool chooses = true) : chooses_(chooses) {}
+
   /// What was recorded up to here does not count.
-  void forget() { *this = {}; }
+  void forget() { *this = module_window_times(chooses_); }
   /// d / n of one delivery that comes before the candidate's: behind that, one is as late as the
   /// candidate likes.
-  void delivered(double call_ns) { deliveries_.push_back(call_ns); }
+  void delivered(double call_ns, bool shared = false);
   /// The tail of a delivery of the candidate: what it leaves behind one would make windows of the
   /// reference slower. The longest counts as a tail of the next window of the candidate.
   void candidate_delivered(double tail_ns);
-  /// Of a window of the reference in a pair in which it came first, with its tail.
+  /// The next pair.
+  void pair_took(pair_facts facts);
+  /// Where sides are measured one after the other: a window of the reference.
   void reference_took(const window_margins& beside);
-  /// Of the candidate's window of the pair that was recorded last.
-  void pair_took(const window_margins& beside);
-  /// Of window `drawn` of the candidate, where sides are measured one after the other.
+  /// The same: window `drawn` of the candidate.
   void window_took(std::size_t drawn, const window_margins& beside);
 
-  [[nodiscard]] std::size_t deliveries() const { return deliveries_.size(); }
+  /// Pairs that do not count.
+  [[nodiscard]] std::size_t left_out() const;
+  /// Deliveries that count.
+  [[nodiscard]] std::size_t deliveries() const { return delivered_ns().size(); }
   /// Median of d / n; 0 without one.
   [[nodiscard]] double delivery_ns() const;
   /// From the least to the most d / n: a call may have taken longer than it is said to by that.
@@ -68,18 +90,18 @@ class module_window_times {
   /// Standard deviation of d / n, by their quartiles: of five or more, one that is
   /// late changes nothing. 0 where there are fewer than two.
   [[nodiscard]] double delivery_deviation_ns() const;
-  /// q; without bound where too few tails were seen.
-  [[nodiscard]] double forgiven_ns() const { return tail_charge_.forgiven_ns(); }
+  /// q; without bound where no tail was seen.
+  [[nodiscard]] double forgiven_ns() const { return charges().tail.forgiven_ns(); }
 
-  /// `pairs`: w / n of either side, in the order of pair_took(). `charges`: whether candidates are
-  /// charged for their wakes and tails.
-  [[nodiscard]] process_pairs net(process_pairs pairs, bool charges) const;
+  /// `pairs`: w / n of either side, in the order of pair_took(). Those that count, in the same
+  /// order. `charges`: whether candidates are charged for their wakes and tails.
+  [[nodiscard]] process_pairs net(const process_pairs& pairs, bool charges) const;
   /// Whether nothing is left of the reference's calls, by the median of these pairs, which are net:
   /// the host was slower when it delivered than when it computed. Such times say nothing.
   [[nodiscard]] static bool is_nothing_left(const process_pairs& net);
-  /// Whether deliveries hide how long a call of the candidate takes. With c the median of
-  /// `recorded`, w / n, less that of deliveries, s their deviation, and m pairs in a bucket of the
-  /// estimate: whether s / sqrt(m) is more than a third of c. A bucket's mean is then
+  /// Whether deliveries hide how long a call of the candidate takes. With c the median of those of
+  /// `recorded` that count, w / n, less that of deliveries, s their deviation, and m pairs in a
+  /// bucket of the estimate: whether s / sqrt(m) is more than a third of c. A bucket's mean is then
   /// nothing, or a multiple of c, by chance.
   [[nodiscard]] bool is_hidden(const process_pairs& recorded) const;
   /// Of a protocol that has the reference first: run i of either side is a pair. `times`: w / n.
@@ -87,12 +109,30 @@ class module_window_times {
                                   bool charges) const;
 
  private:
-  std::vector<double> deliveries_;
-  std::vector<window_margins> margins_;  ///< of windows of the candidate alone, by their number
-  double delivery_tail_ns_ = 0;
+  struct delivery {
+    double call_ns;
+    bool shared;
+  };
   /// What the only window of the reference takes is forgiven, too: a measurement of long calls has
   /// three or four that count, and who is woken has inputs there.
-  idle_charge wake_charge_{1}, tail_charge_{1};
+  struct both_charges {
+    idle_charge wake{1}, tail{1};
+  };
+
+  [[nodiscard]] calm_pairs::choice chosen() const {
+    return chooses_ ? states_.chosen() : calm_pairs::choice::all;
+  }
+  [[nodiscard]] process_pairs counted(const process_pairs& pairs) const;
+  [[nodiscard]] std::vector<double> delivered_ns() const;
+  [[nodiscard]] both_charges charges() const;
+
+  bool chooses_;
+  std::vector<delivery> deliveries_;
+  calm_pairs states_;
+  std::vector<pair_facts> facts_;          ///< of pairs, by their number
+  std::vector<window_margins> reference_;  ///< of windows of the reference alone
+  std::vector<window_margins> margins_;    ///< of windows of the candidate alone, by their number
+  double delivery_tail_ns_ = 0;
 };
 
 /// Which measurements of an evaluation were hidden, in their order. What is judged ends with the

@@ -288,7 +288,7 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
                          "around it{}",
                          result.calls, result.delivery_ns / 1000,
                          result.left_out > 0 ? fmt::format("; {} pairs left out, their core was "
-                                                           "shared",
+                                                           "shared at times",
                                                            result.left_out)
                                              : "")
            : result.outcome.detail});

@@ -13,6 +13,14 @@ constexpr double delivery_ns = 40'000;  // a call
 constexpr double wake_ns = 20'000;      // a call
 constexpr std::size_t recorded_pairs = 70;
 
+/// A calm pair in which the reference came first.
+pair_facts facts_of(const window_margins& of_candidate) {
+  pair_facts facts;
+  facts.reference = {wake_ns, 1000};
+  facts.candidate = of_candidate;
+  return facts;
+}
+
 /// A measurement in pairs of windows, times of a call with what stands around it. Pairs differ by
 /// half a percent to either side.
 struct recorded_measurement {
@@ -24,8 +32,7 @@ struct recorded_measurement {
     for (std::size_t i = 0; i < recorded_pairs; ++i) {
       const double uneven = i % 2 == 0 ? 1.005 : 0.995;
       windows.delivered(delivery_ns);
-      windows.reference_took({wake_ns, 1000});
-      windows.pair_took({woken_ns, tail_ns});
+      windows.pair_took(facts_of({woken_ns, tail_ns}));
       pairs.push_back({ref_ns * uneven + delivery_ns, cand_ns * uneven + delivery_ns});
     }
   }
@@ -153,7 +160,7 @@ TEST_CASE("what a candidate leaves behind a delivery is charged to its next wind
   one.windows.candidate_delivered(901'000);
   one.windows.candidate_delivered(2000);
   for (int i = 0; i < 2; ++i) {
-    one.windows.pair_took({wake_ns, 1000});
+    one.windows.pair_took(facts_of({wake_ns, 1000}));
     one.pairs.push_back({1e6 + delivery_ns, 1e5 + delivery_ns});
   }
   const process_pairs net = one.net();
@@ -162,17 +169,90 @@ TEST_CASE("what a candidate leaves behind a delivery is charged to its next wind
 }
 
 TEST_CASE("where few windows of the reference were seen, a candidate is charged by these") {
-  // Calls of 50 ms: seven pairs, in one of which the reference came first.
+  // Calls of 50 ms: eight pairs, in one of which the reference came first.
   module_window_times windows;
   process_pairs pairs;
-  for (int i = 0; i < 7; ++i) {
+  const auto takes_another = [&](bool candidate_first) {
+    pair_facts facts = facts_of({wake_ns + 9e6, 1000 + 8e6});
+    facts.candidate_first = candidate_first;
     windows.delivered(delivery_ns);
-    windows.pair_took({wake_ns + 9e6, 1000 + 8e6});
+    windows.pair_took(facts);
     pairs.push_back({50e6, 20e6});
-  }
+  };
+  for (int i = 0; i < 7; ++i)
+    takes_another(true);
   CHECK(windows.net(pairs, true)[0].cand_ns == doctest::Approx(20e6 - delivery_ns));
-  windows.reference_took({wake_ns, 1000});
+  takes_another(false);
   CHECK(windows.net(pairs, true)[0].cand_ns == doctest::Approx(20e6 - delivery_ns + 17e6));
+}
+
+TEST_CASE("pairs and deliveries in one state of the core are taken together") {
+  // A shared core makes deliveries half as long again, and calls of the two sides by factors of
+  // their own, for the second half of the measurement.
+  constexpr double busy = 1.5, busy_ref = 1.6, busy_cand = 1.2;
+  const auto measured = [&](bool chooses, std::size_t calm, std::size_t shared) {
+    module_window_times windows(chooses);
+    process_pairs pairs;
+    for (std::size_t i = 0; i < calm + shared; ++i) {
+      const bool is_shared = i >= calm;
+      windows.delivered(is_shared ? busy * delivery_ns : delivery_ns, is_shared);
+      pair_facts facts = facts_of({wake_ns, 1000});
+      facts.reference_shared = facts.candidate_shared = is_shared;
+      windows.pair_took(facts);
+      pairs.push_back(is_shared ? window_pair{busy_ref * 20'000 + busy * delivery_ns,
+                                              busy_cand * 40'000 + busy * delivery_ns}
+                                : window_pair{20'000 + delivery_ns, 40'000 + delivery_ns});
+    }
+    CHECK(windows.left_out() == pairs.size() - windows.net(pairs, true).size());
+    return windows.net(pairs, true);
+  };
+  const auto calm = measured(true, 20, 30);
+  REQUIRE(calm.size() == 20);
+  CHECK(calm[19].ref_ns == doctest::Approx(20'000));
+  CHECK(calm[19].cand_ns == doctest::Approx(40'000));
+  const auto shared = measured(true, 10, 30);
+  REQUIRE(shared.size() == 30);
+  CHECK(shared[0].ref_ns == doctest::Approx(busy_ref * 20'000));
+  CHECK(shared[0].cand_ns == doctest::Approx(busy_cand * 40'000));
+  CHECK(claim(paired_protocol, calm) == 50);
+  CHECK(claim(paired_protocol, shared) == 67);
+  // The control: both states together, less the deliveries of both, are uneven.
+  const std::vector<process_pairs> all{measured(false, 20, 30)};
+  REQUIRE(all.front().size() == 50);
+  CHECK(judge_times(all, rules_of_modules()).kind == verdict_kind::noisy);
+}
+
+TEST_CASE("few deliveries in the state of the pairs that count are not counted alone") {
+  module_window_times windows;
+  for (int i = 0; i < 14; ++i)
+    windows.pair_took(facts_of({wake_ns, 1000}));
+  for (int i = 0; i < 2; ++i)
+    windows.delivered(delivery_ns);
+  for (int i = 0; i < 3; ++i)
+    windows.delivered(2 * delivery_ns, true);
+  CHECK(windows.deliveries() == 5);
+  CHECK(windows.delivery_ns() == 2 * delivery_ns);
+  windows.delivered(delivery_ns);
+  CHECK(windows.deliveries() == 3);
+  CHECK(windows.delivery_ns() == delivery_ns);
+  CHECK(windows.delivery_spread_ns() == 0);
+}
+
+TEST_CASE("a candidate is charged by windows of the reference in the state that counts") {
+  // On the shared core the reference's tails are 500 us longer: they forgive nothing on a calm one.
+  module_window_times windows;
+  process_pairs pairs;
+  for (std::size_t i = 0; i < 28; ++i) {
+    pair_facts facts = facts_of({wake_ns, 400'000});
+    facts.reference_shared = facts.candidate_shared = i % 2 == 1;
+    if (facts.reference_shared) facts.reference.tail_ns = 501'000;
+    windows.pair_took(facts);
+    pairs.push_back({2e5, 1e5});
+  }
+  const auto net = windows.net(pairs, true);
+  REQUIRE(net.size() == 14);
+  CHECK(net[0].cand_ns == doctest::Approx(1e5 + 399'000));
+  CHECK(windows.forgiven_ns() == doctest::Approx(1000));
 }
 
 TEST_CASE("a time below the floor by no more than deliveries vary convicts nobody") {
