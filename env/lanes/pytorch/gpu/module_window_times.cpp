@@ -47,6 +47,14 @@ std::size_t module_window_times::left_out() const {
   return left;
 }
 
+std::size_t module_window_times::calls() const {
+  std::size_t all = 0;
+  const auto by = chosen();
+  for (std::size_t i = 0; i < facts_.size(); ++i)
+    all += states_.counts(i, by) ? facts_[i].calls : 0;
+  return all;
+}
+
 process_pairs module_window_times::counted(const process_pairs& pairs) const {
   process_pairs some;
   const auto by = chosen();

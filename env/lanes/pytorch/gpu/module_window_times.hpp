@@ -28,6 +28,7 @@ struct window_margins {
 struct pair_facts {
   bool candidate_first = false;
   bool reference_shared = false, candidate_shared = false;  ///< whether the core of a window was
+  std::size_t calls = 1;                                    ///< of each window
   window_margins reference, candidate;
 };
 
@@ -79,8 +80,9 @@ class module_window_times {
   /// The same: window `drawn` of the candidate.
   void window_took(std::size_t drawn, const window_margins& beside);
 
-  /// Pairs that do not count.
+  /// Pairs that do not count; and calls of each side in those that do.
   [[nodiscard]] std::size_t left_out() const;
+  [[nodiscard]] std::size_t calls() const;
   /// Deliveries that count.
   [[nodiscard]] std::size_t deliveries() const { return delivered_ns().size(); }
   /// Median of d / n; 0 without one.

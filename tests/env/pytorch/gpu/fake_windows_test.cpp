@@ -1,8 +1,11 @@
 // Timed windows of a module on a device that is none: who hears of them, and which pairs count.
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -53,7 +56,35 @@ TEST_CASE("who asks hears of each window, of calls and of deliveries, on either 
   CHECK(comes_first);
 }
 
-TEST_CASE("pairs on a core that was shared do not count, as long as most are calm") {
+TEST_CASE("half of the pairs end a call early, both of their windows alike") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  std::vector<std::size_t> lengths;
+  with->options.after_window = [&](bool, bool of_calls, const device_window& took) {
+    if (of_calls) lengths.push_back(took.each.calls.size());
+  };
+  const verdict v = judged_by_fake(candidate(honest), true);
+  with->options.after_window = nullptr;
+  CAPTURE(v.detail);
+  REQUIRE(lengths.size() >= 16);
+  const auto [least, most] = std::ranges::minmax(lengths);
+  std::size_t apart = 0, pairs_of_least = 0;
+  for (std::size_t i = 0; i + 1 < lengths.size(); i += 2) {
+    apart += lengths[i] == lengths[i + 1] ? 0 : 1;
+    pairs_of_least += lengths[i] == least ? 1 : 0;
+  }
+  CHECK(apart == 0);
+  if (most < 4) {
+    CHECK(least == most);
+    return test::skip("a window has fewer than four calls here");
+  }
+  CHECK(least == most - 1);
+  // Of a coin: beyond five standard deviations.
+  const double pairs = static_cast<double>(lengths.size()) / 2;
+  CHECK(std::abs(static_cast<double>(pairs_of_least) - pairs / 2) <= 5 * std::sqrt(pairs) / 2);
+}
+
+TEST_CASE("pairs on a core that was shared do not count, if enough are calm") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;
   core_pace_ns();  // so that something is known of a core of its own

@@ -198,12 +198,14 @@ TEST_CASE("pairs and deliveries in one state of the core are taken together") {
       windows.delivered(is_shared ? busy * delivery_ns : delivery_ns, is_shared);
       pair_facts facts = facts_of({wake_ns, 1000});
       facts.reference_shared = facts.candidate_shared = is_shared;
+      facts.calls = is_shared ? 100 : 2;
       windows.pair_took(facts);
       pairs.push_back(is_shared ? window_pair{busy_ref * 20'000 + busy * delivery_ns,
                                               busy_cand * 40'000 + busy * delivery_ns}
                                 : window_pair{20'000 + delivery_ns, 40'000 + delivery_ns});
     }
     CHECK(windows.left_out() == pairs.size() - windows.net(pairs, true).size());
+    if (windows.net(pairs, true).size() == calm) CHECK(windows.calls() == 2 * calm);
     return windows.net(pairs, true);
   };
   const auto calm = measured(true, 20, 30);
