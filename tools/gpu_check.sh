@@ -281,7 +281,7 @@ for suite in cuda_quick cuda; do
   step "tasks of $suite" 4 "$([ "$suite" = cuda ] && echo 60 || echo 4)" 500 "$build/bin/quern" tasks check --gpu @GPU@ "env/suites/$suite"
 done
 # What test programs take; those that are not named, half a minute.
-seconds_of() { case "$1" in gpu_host_test) echo 75 ;; gpu_controls_test) echo 270 ;; gpu_modules_test) echo 400 ;; gpu_training_test|gpu_protocols_test) echo 60 ;; *) echo 30 ;; esac; }
+seconds_of() { case "$1" in gpu_host_test) echo 150 ;; gpu_controls_test) echo 270 ;; gpu_modules_test) echo 400 ;; gpu_training_test|gpu_protocols_test) echo 60 ;; *) echo 30 ;; esac; }
 found=no
 for test in "$build"/bin/gpu_*_test; do
   [ -x "$test" ] || continue

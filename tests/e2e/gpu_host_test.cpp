@@ -1,9 +1,10 @@
 // `quern evaluator --gpus` behind a real gateway: verdicts, death of a host, goodbye, quarantine,
-// several devices.
+// several lanes, several devices.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <set>
 #include <thread>
 
 #include "e2e/gpu_hosts.hpp"
@@ -11,6 +12,7 @@
 #include "env/device/gpu_probe.hpp"
 #include "env/gpu/device_context.hpp"
 #include "env/lanes/cuda/cuda_evaluator.hpp"
+#include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "support/gpu.hpp"
 
 using namespace quern;
@@ -37,6 +39,18 @@ std::vector<gpu_candidate> a_few(std::size_t honest, const std::string& form = "
   for (std::size_t i = 0; i < honest; ++i)
     chosen.push_back(all[i * all.size() / honest]);
   return chosen;
+}
+
+/// Modules that need no compiler, Triton, and nvcc.
+std::vector<gpu_candidate> modules_few() {
+  return module_candidates({"relu.clamp", "softmax.by_hand", "layer_norm.moments", "mlp.functional",
+                            "softmax.triton_row", "relu.cuda_float4"});
+}
+
+/// Whether lane pytorch can judge here.
+bool has_module_python() {
+  const auto python = env::find_module_python();
+  return go_on_with_gpu(python.has_value(), python ? "" : python.error().message);
 }
 
 std::vector<gpu_candidate> hostile_few() {
@@ -177,6 +191,93 @@ TEST_CASE("memory that does not come back puts the device into quarantine, and o
   check_all_right(run);
   CHECK(run.exhausted == 0);
   std::printf("%d jobs were returned and done later\n", run.returned_jobs);
+}
+
+TEST_CASE("a host offers lanes cuda and pytorch on one GPU, and judges jobs of both at once") {
+  std::string device_class;
+  if (usable_gpus(device_class) == 0 || !has_module_python()) return;
+  gpu_run run(device_class, 0);
+  run.classes["pytorch"] = device_class + "-torch";
+  REQUIRE(run.open().has_value());
+  const auto kernels = a_few(6), modules = modules_few();
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    submit(run, {kernels[i], modules[i]});
+  auto host = run.start_host("0", "host", {"--lanes", "cuda,pytorch"});
+  REQUIRE(host.has_value());
+  wait_until(run, [&] { return run.sent.size() == 2; });
+  // Both devices have jobs before either has judged one.
+  CHECK(run.wait(0, [&] { return run.answers.empty(); }));
+  const std::string offered = env::offer_text(run.hello.lanes, run.hello.devices);
+  CHECK(contains(offered, "lanes cuda, pytorch; devices 0 (" + device_class + ", lanes cuda, "));
+  CHECK(contains(offered, ", 1 (" + device_class + "-torch, lanes pytorch, "));
+  CHECK(contains(run.logs(), offered));
+
+  wait_until(run, [&] { return all_in(run); });
+  std::map<std::string, int> right;
+  std::map<std::string, std::set<std::string>> gpus;
+  double waited_s = 0;
+  for (const auto& [sample, candidate] : run.jobs) {
+    const gpu_answer& answer = run.answers[sample];
+    const auto& v = answer.judged;
+    CAPTURE(candidate.file);
+    CAPTURE(v.detail);
+    CHECK(run.accepted[sample] == 1);
+    // Uneven times say nothing against the host.
+    const bool fine = v.kind == env::verdict_kind::ok || v.kind == env::verdict_kind::noisy;
+    CHECK_MESSAGE(fine, short_verdict(v));
+    right[candidate.lane] += v.kind == env::verdict_kind::ok ? 1 : 0;
+    CHECK(v.device_class == run.classes.at(candidate.lane));
+    CHECK(answer.device.device == (candidate.lane == "cuda" ? 0 : 1));
+    if (v.device) gpus[candidate.lane].insert(v.device->bus_id);
+    waited_s += answer.device_wait_s;
+  }
+  std::printf("ok: %d of lane cuda, %d of lane pytorch; waited %.2f s for the GPU\n", right["cuda"],
+              right["pytorch"], waited_s);
+  CHECK(right["cuda"] >= 3);
+  CHECK(right["pytorch"] >= 3);
+  CHECK(gpus["cuda"].size() == 1);
+  CHECK(gpus["cuda"] == gpus["pytorch"]);
+  CHECK(run.infra_errors == 0);
+  CHECK(run.quarantines.empty());
+  run.drain();
+  const auto ended = host->wait(120_s);
+  if (!ended) std::printf("%s\n", run.logs().c_str());
+  REQUIRE(ended.has_value());
+  CHECK(describe(*ended) == "exit code 0");
+}
+
+TEST_CASE("a host that offers lane cuda alone gets no work of lane pytorch") {
+  std::string device_class;
+  if (usable_gpus(device_class) == 0) return;
+  gpu_run run(device_class, 0);
+  // The class of the host, so that only the lane is another one.
+  run.classes["pytorch"] = device_class;
+  REQUIRE(run.open().has_value());
+  auto host = run.start_host("0", "host", {"--lanes", "cuda"});
+  REQUIRE(host.has_value());
+  auto modules = modules_few();
+  modules.resize(2);
+  submit(run, modules);
+  submit(run, a_few(2));
+  const auto judged = [&] { return run.answers.size(); };
+  wait_until(run, [&] { return judged() >= 2; });
+  CHECK(run.hello.lanes == std::vector<std::string>{"cuda"});
+  CHECK_FALSE(run.wait(5, [&] { return judged() > 2; }));
+  for (const auto& [sample, answer] : run.answers)
+    CHECK(run.jobs[sample].lane == "cuda");
+
+  // The scheduler takes this job for one of lane cuda. The host sees that its task is not.
+  modules.front().lane = "cuda";
+  const auto sample = run.submit(modules.front());
+  wait_until(run, [&] { return judged() > 2; });
+  const auto& v = run.answers[sample].judged;
+  CHECK(short_verdict(v) == "infra_error");
+  CHECK(contains(v.detail, "is of lane pytorch; this evaluator has lane cuda"));
+  CHECK(run.infra_errors > 0);
+  host->send_signal(SIGINT);
+  const auto ended = host->wait(60_s);
+  REQUIRE(ended.has_value());
+  CHECK(describe(*ended) == "exit code 0");
 }
 
 TEST_CASE("two devices share the work, and each bears out the large claims of the other") {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "actors/decide/role_report.hpp"
 #include "base/program.hpp"
 #include "env/screen/canonical.hpp"
 #include "env/task/task_codec.hpp"
 #include "support/test.hpp"
+#include "tools/benchmarks/bench_pytorch/module_files.hpp"
 
 namespace quern::test {
 namespace {
@@ -33,6 +35,14 @@ actors::evaluation_scheduler::limits scheduler_limits() {
   actors::evaluation_scheduler::limits limits({actors::retry_limits::within(4), lease_ns});
   limits.pause.patience_ns = 0;
   return limits;
+}
+
+/// Of a task file, or of the reference of a module.
+base::expected<env::task> task_of(const std::filesystem::path& file) {
+  if (file.extension() != ".py") return env::load_task(file);
+  QUERN_TRY(const auto text, base::read_file(file));
+  QUERN_TRY(const auto subject, tools::module_task_of(file.stem().string(), text));
+  return *subject;
 }
 
 bool earlier(const actors::device_key& a, const actors::device_key& b) {
@@ -76,6 +86,16 @@ std::vector<gpu_candidate> hostile_candidates(const std::vector<std::string>& fi
   return found;
 }
 
+std::vector<gpu_candidate> module_candidates(const std::vector<std::string>& names) {
+  const auto folder = tree() / "tests/honest/pytorch";
+  std::vector<gpu_candidate> found;
+  for (const std::string& name : names) {
+    const auto task = folder / "tasks" / (name.substr(0, name.find('.')) + ".py");
+    found.push_back({(folder / (name + ".py")).string(), task.string(), "", {"ok"}, "pytorch"});
+  }
+  return found;
+}
+
 std::string short_verdict(const env::verdict& v) {
   std::string text(env::name_of(v.kind));
   if (!v.reason.empty()) text += ":" + v.reason;
@@ -89,8 +109,8 @@ bool is_right(const env::verdict& v, const std::vector<std::string>& right) {
 }
 
 gpu_run::gpu_run(std::string device_class, std::int64_t recheck_above_e2)
-    : sent(earlier),
-      device_class_(std::move(device_class)),
+    : classes{{"cuda", std::move(device_class)}},
+      sent(earlier),
       recheck_above_e2_(recheck_above_e2),
       scheduler_(1, scheduler_limits()) {}
 
@@ -106,7 +126,8 @@ base::status gpu_run::open() {
 }
 
 base::expected<base::subprocess> gpu_run::start_host(const std::string& gpus,
-                                                     const std::string& name) {
+                                                     const std::string& name,
+                                                     const std::vector<std::string>& more) {
   base::subprocess_spec spec;
   spec.argv = {(base::program_folder() / "quern").string(),
                "evaluator",
@@ -115,9 +136,8 @@ base::expected<base::subprocess> gpu_run::start_host(const std::string& gpus,
                "--gpus",
                gpus,
                "--sandbox",
-               "best_effort",
-               "--time-budget",
-               "0.15"};
+               "best_effort"};
+  spec.argv.insert(spec.argv.end(), more.begin(), more.end());
   spec.log = folder_.path() / (name + ".log");
   hosts_.push_back(spec.log.string());
   return base::subprocess::start(spec);
@@ -136,7 +156,7 @@ std::string gpu_run::logs() const {
 const gpu_run::known_task& gpu_run::task_at(const std::string& path) {
   auto& known = tasks_[path];
   if (known.text.empty()) {
-    const auto task = env::load_task(path);
+    const auto task = task_of(path);
     REQUIRE_MESSAGE(task.has_value(), path);
     known.text = env::to_yaml(*task);
     known.hash = *base::parse_hash(env::task_hash_of(env::task_id(*task)));
@@ -154,7 +174,7 @@ actors::sample_id gpu_run::submit(const gpu_candidate& candidate, int round) {
   sources_[sample] = *source;
   if (round > 0)
     sources_[sample] = "constexpr int quern_round_" + std::to_string(round) + " = 0;\n" + *source;
-  REQUIRE(scheduler_.submit({sample, "cuda", device_class_, {}}).has_value());
+  REQUIRE(scheduler_.submit({sample, candidate.lane, classes.at(candidate.lane), {}}).has_value());
   send_jobs();
   return sample;
 }
@@ -166,7 +186,7 @@ void gpu_run::send_jobs() {
     job.session = order->device.session;
     job.lease = order->held.id;
     job.device = order->device.device;
-    job.lane = "cuda";
+    job.lane = jobs.at(sample).lane;
     job.sample = static_cast<std::uint64_t>(sample);
     job.attempt = order->held.attempt;
     job.deadline_ms = lease_ns / 1'000'000;
@@ -187,6 +207,9 @@ void gpu_run::send_jobs() {
 
 void gpu_run::settle(actors::session_id session, actors::lease_id lease,
                      const actors::lease_result& result, const std::string& text) {
+  const bool failed =
+      result.outcome == lease_outcome::retry || result.outcome == lease_outcome::exhausted;
+  if (failed && result.cause == actors::retry_cause::infra_error) ++infra_errors;
   switch (result.outcome) {
     case lease_outcome::accepted:
     case lease_outcome::exhausted: {
@@ -195,6 +218,7 @@ void gpu_run::settle(actors::session_id session, actors::lease_id lease,
       auto& answer = answers[result.sample];
       answer.attempts = result.attempt;
       answer.device = holders_[lease];
+      answer.device_wait_s = static_cast<double>(actors::device_wait_of(text)) * 1e-9;
       if (auto v = env::parse_verdict(text)) {
         answer.judged = std::move(*v);
       } else {
@@ -228,16 +252,17 @@ void gpu_run::settle(actors::session_id session, actors::lease_id lease,
   send_jobs();
 }
 
-void gpu_run::host_joined(actors::session_id session, const env::hello_message& hello) {
+void gpu_run::host_joined(actors::session_id session, const env::hello_message& from) {
   const std::lock_guard lock(mutex_);
-  actors::host_offer offer{hello.lanes, {}};
-  for (const auto& d : hello.devices) {
-    offer.devices.push_back({d.id, d.device_class, d.slots});
+  actors::host_offer offer{from.lanes, {}};
+  for (const auto& d : from.devices) {
+    offer.devices.push_back({d.id, d.device_class, d.slots, d.lanes});
     devices_[session].push_back(d.id);
     std::printf("host %s (process %lld) joined with device %lld (%s), %lld slots\n",
-                hello.name.c_str(), static_cast<long long>(hello.pid), static_cast<long long>(d.id),
+                from.name.c_str(), static_cast<long long>(from.pid), static_cast<long long>(d.id),
                 d.device_class.c_str(), static_cast<long long>(d.slots));
   }
+  hello = from;
   (void)scheduler_.host_joined(session, offer);
   joined.push_back(session);
   changed_.notify_all();

@@ -17,37 +17,44 @@
 
 namespace quern::test {
 
-/// A candidate of tests/honest/cuda or tests/hostile/cuda.
+/// A candidate of tests/honest/cuda, tests/hostile/cuda or tests/honest/pytorch.
 struct gpu_candidate {
   std::string file;
-  std::string task;  ///< path of the task file
-  std::string form;
+  std::string task;                ///< path of the task file; of a module's reference, NAME.py
+  std::string form;                ///< of lane cuda
   std::vector<std::string> right;  ///< "ok", "hack:timing", …
+  std::string lane = "cuda";
 };
 
 /// Of a manifest's candidates those of one suite (honest) or of these files (hostile).
 std::vector<gpu_candidate> honest_candidates(const std::string& suite);
 std::vector<gpu_candidate> hostile_candidates(const std::vector<std::string>& files);
+/// Honest modules of lane pytorch by their names, TASK.STYLE.
+std::vector<gpu_candidate> module_candidates(const std::vector<std::string>& names);
 
 /// One evaluation as it ended.
 struct gpu_answer {
   env::verdict judged;
   actors::device_key device;
   int attempts = 0;
+  double device_wait_s = 0;  ///< for its turn on the GPU
 };
 
 class gpu_run final : public actors::gateway_events {
  public:
-  /// `device_class`: of the hosts that will come; `recheck_above_e2`: of all jobs.
+  /// `device_class`: of lane cuda on the hosts that will come; `recheck_above_e2`: of all jobs.
   gpu_run(std::string device_class, std::int64_t recheck_above_e2);
 
   base::status open();
-  /// Starts `quern evaluator --gpus LIST` with its log in the fixture's folder.
-  base::expected<base::subprocess> start_host(const std::string& gpus, const std::string& name);
+  /// Starts `quern evaluator --gpus LIST` and `more` options, with its log in the fixture's folder.
+  base::expected<base::subprocess> start_host(const std::string& gpus, const std::string& name,
+                                              const std::vector<std::string>& more = {
+                                                  "--time-budget", "0.15"});
   /// The last lines of all hosts' logs, for a failed test.
   [[nodiscard]] std::string logs() const;
 
-  /// `round`: with another one the same candidate is another source, which no cache knows.
+  /// `round`: with another one the same candidate is another source, which no cache knows; 0 for a
+  /// module.
   actors::sample_id submit(const gpu_candidate& candidate, int round = 0);
   void drain() { gateway_->drain_hosts(); }
 
@@ -57,17 +64,22 @@ class gpu_run final : public actors::gateway_events {
     return changed_.wait_for(lock, std::chrono::duration<double>(seconds), so_far);
   }
 
+  /// Device class of each lane's jobs; set before the first is submitted.
+  std::map<std::string, std::string> classes;
+
   // What happened; under the lock of `wait`, or when no host is there any more.
   std::map<actors::sample_id, gpu_candidate> jobs;
   std::map<actors::sample_id, gpu_answer> answers;
   std::map<actors::sample_id, int> accepted;
   std::map<actors::device_key, int, bool (*)(const actors::device_key&, const actors::device_key&)>
       sent;
+  env::hello_message hello;  ///< of the host that joined last
   std::vector<actors::session_id> joined, lost, draining;
   std::vector<std::vector<env::quarantined_device>> quarantines;  ///< in order
   int returned_jobs = 0, retries = 0, exhausted = 0, claims = 0;
+  int infra_errors = 0;  ///< attempts that failed on the machinery
 
-  void host_joined(actors::session_id session, const env::hello_message& hello) override;
+  void host_joined(actors::session_id session, const env::hello_message& from) override;
   void credit(actors::session_id session, std::int64_t device, std::int64_t granted) override;
   void verdict(actors::session_id session, actors::lease_id lease,
                const std::string& text) override;
@@ -94,7 +106,6 @@ class gpu_run final : public actors::gateway_events {
 
   base::temp_folder folder_ = *base::temp_folder::make();
   base::steady_clock clock_;
-  std::string device_class_;
   std::int64_t recheck_above_e2_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
