@@ -50,3 +50,14 @@ TEST_CASE("KernelBench's callers run over Quern, with its flags and Quern's verd
                "QUERN_EVAL_OPTIONS=--best-effort --budget-s 0.1", "PYTHONDONTWRITEBYTECODE=1",
                python->string(), cases_folder + "/kernelbench_shim_cases.py"});
 }
+
+TEST_CASE("hostile kernels of KernelBench's test are judged over the shim, and a table says how") {
+  const auto python = env::find_module_python();
+  if (!python) {
+    test::skip(python.error().message);
+    return;
+  }
+  check_cases({"/usr/bin/env", "QUERN_PROGRAM=" + (test::program_dir() / "quern").string(),
+               "QUERN_EVAL_OPTIONS=--best-effort --budget-s 0.1", "PYTHONDONTWRITEBYTECODE=1",
+               python->string(), cases_folder + "/kernelbench_adversarial_cases.py"});
+}
