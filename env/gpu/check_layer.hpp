@@ -13,7 +13,8 @@ enum class check_layer {
   content,    ///< every call has new content, hidden rounds and plants among it
   late,       ///< a part of a module's inputs is copied just before its call is asked for
   pause,      ///< in some calls a part of that comes 20 us later
-  sample,     ///< of some calls of a module outputs are read when they were answered
+  sample,     ///< of some calls outputs are read at the answer; which call is the last is drawn
+  still,      ///< the process of a module stands still while it is not asked
   poison,     ///< outputs and workspace hold a secret word before every call
   read_only,  ///< inputs are mapped for reading where candidates and references run
   memory,     ///< what a candidate's process takes of the device's memory is looked at
@@ -29,9 +30,9 @@ enum class check_layer {
   executable  ///< runner: gpu_lock::before_calling
 };
 inline constexpr const char* check_layer_names[] = {
-    "values",    "content",  "late",   "pause",  "sample", "poison",
-    "read_only", "memory",   "guards", "charge", "floor",  "again",
-    "threads",   "messages", "files",  "seal",   "filter", "executable"};
+    "values",    "content", "late",   "pause",  "sample",    "still", "poison",
+    "read_only", "memory",  "guards", "charge", "floor",     "again", "threads",
+    "messages",  "files",   "seal",   "filter", "executable"};
 
 /// Any thread.
 bool is_on(check_layer which);

@@ -15,6 +15,7 @@
 
 #include "base/thread_deadline.hpp"
 #include "env/judge/judge_layer.hpp"
+#include "env/runner/standing_process.hpp"
 
 namespace quern::env {
 namespace {
@@ -33,18 +34,6 @@ base::nanoseconds_t now() {
 
 tl::unexpected<runner_failure> failure(runner_failure::kind what, std::string text) {
   return tl::make_unexpected(runner_failure{what, {}, std::move(text)});
-}
-
-/// Whether a process stands still by a signal, by the state of its first thread.
-bool is_stopped(int pid) {
-  const base::unique_fd file(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 512> text{};
-  const ssize_t got = read(file.get(), text.data(), text.size());
-  if (got <= 0) return false;
-  // Behind the name, in parentheses, which may hold any of them.
-  const std::string_view line(text.data(), static_cast<std::size_t>(got));
-  const auto end = line.rfind(')');
-  return end != line.npos && line.substr(end).starts_with(") T");
 }
 
 bool send_message(int socket, std::span<const std::byte> head, std::span<const std::byte> body,
@@ -152,7 +141,7 @@ answered<runner::reply> runner_link::ask(runner::command what, std::span<const s
           fmt::format("{:.2f} s of CPU time, the limit is {:.2f} s", cpu_s, limits.cpu_s));
     if (end >= look_at || wall_s > limits.wall_s) {
       look_at = end + look_ns;
-      const bool stopped = is_stopped(pid_);
+      const bool stopped = is_standing(pid_);
       if (!stopped) at_work = end;
       const double still_s = static_cast<double>(end - at_work) * 1e-9;
       if (wall_s > limits.wall_s || still_s > limits.stopped_s) {

@@ -26,6 +26,8 @@ finding of_error(const base::error& e) {
 constexpr std::array<std::uint32_t, 2> poison_words{0xFFFFFFFF, 0x5F5F5F5F};
 
 constexpr double reference_call_s = 300;
+/// Which a process has to end a system call, before it stands still.
+constexpr double standing_s = 10;
 constexpr const char* begins_again_text =
     "its results are right by limits that were found behind them: it begins again";
 
@@ -122,10 +124,27 @@ finding device_module_calls::failed_reference(const runner_failure& why) {
           "reference: " + why.text, std::nullopt, why.last.why};
 }
 
+finding device_module_calls::stop_candidate() {
+  if (!stands_still_ || !is_on(check_layer::still)) return {};
+  const auto stopped = stands_.stop(candidate_.child().pid(), standing_s);
+  if (stopped) return {};
+  if (stopped.error().code != base::errc::timeout) return of_host(stopped.error().message);
+  return {verdict_kind::timeout, "time",
+          "while the reference was measured: " + stopped.error().message, std::nullopt};
+}
+
 /// Brings the process's context to the device by a launch of its own: else the first call would
-/// wait for that, and what it launches would take no time of its own.
+/// wait for that, and what it launches would take no time of its own. The candidate's goes on for
+/// it from where it stood, and the reference's is stopped for a moment, so that both come from
+/// there.
 answered<void> device_module_calls::wakes(device_module& whom, device_window& took) {
   const base::steady_clock clock;
+  if (&whom == &candidate_) {
+    stands_.go_on();
+  } else if (stands_still_ && is_on(check_layer::still)) {
+    standing_process alike;
+    (void)alike.stop(whom.child().pid(), standing_s);
+  }
   const auto begin = clock.now_ns();
   if (auto woken = whom.wake(); !woken) return woken;
   took.begun_ns = clock.now_ns();
@@ -159,6 +178,7 @@ finding device_module_calls::copy_outputs(std::size_t calls, std::uint64_t outpu
 
 finding device_module_calls::reference(std::size_t calls, bool copies, device_window& took) {
   const side_memory own = of_reference();
+  if (auto f = stop_candidate(); !f.ok()) return f;
   poison(own.outputs, calls);
   took = {};
   took.each.looks.push_back(look_());
@@ -185,6 +205,7 @@ answered<void> device_module_calls::delivers(device_module& from, std::size_t ca
 }
 
 finding device_module_calls::delivery(std::size_t calls, device_window& took) {
+  if (auto f = stop_candidate(); !f.ok()) return f;
   if (auto f = get_ready(); !f.ok()) return f;
   const side_memory own = of_reference();
   const auto done = delivers(
@@ -197,8 +218,12 @@ finding device_module_calls::candidate_delivery(std::size_t calls, device_window
   if (auto f = get_ready(); !f.ok()) return f;
   // Without inputs: they may be those of a window that it is asked for later.
   const auto done = delivers(candidate_, calls, {}, took);
+  if (!done) {
+    auto f = wait_for_device();
+    return f.ok() ? explain(done.error(), "time") : f;
+  }
+  if (auto f = stop_candidate(); !f.ok()) return f;
   if (auto f = wait_for_device(); !f.ok()) return f;
-  if (!done) return explain(done.error(), "time");
   return copy_outputs(calls, memory_.candidate_outputs(), took);
 }
 
@@ -216,6 +241,7 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
     auto f = wait_for_device();
     return f.ok() ? explain(asked.error(), "time") : f;
   }
+  if (auto f = stop_candidate(); !f.ok()) return f;
   if (auto f = copy_outputs(calls, own.outputs, took); !f.ok()) return f;
   return look_at_samples();
 }
@@ -299,6 +325,7 @@ finding device_module_calls::look_at_guards() {
 }
 
 finding device_module_calls::explain(const runner_failure& why, const std::string& stage) {
+  stands_.go_on();
   candidate_checker checker(candidate_.process(), device_limits(60));
   return checker.explain(why, nullptr, nullptr, stage);
 }

@@ -17,6 +17,7 @@
 #include "env/lanes/pytorch/gpu/device_module.hpp"
 #include "env/lanes/pytorch/gpu/device_module_task.hpp"
 #include "env/lanes/pytorch/gpu/module_limits.hpp"
+#include "env/runner/standing_process.hpp"
 #include "env/verdict/finding.hpp"
 
 namespace quern::env {
@@ -59,6 +60,23 @@ class device_module_calls {
   void begin_again_for_limits() { begins_again_for_limits_ = true; }
   /// For compare().
   void end_candidate_by(candidate_end end) { end_candidate_ = std::move(end); }
+  /// While it lives, the candidate's process stands still but in its windows and deliveries, from
+  /// the launch that wakes it to its last answer: what it did beside would make windows of the
+  /// reference slower, or be work that no clock sees. Outlives nothing that asks the candidate.
+  class only_when_asked {
+   public:
+    explicit only_when_asked(device_module_calls& of) : of_(of) { of_.stands_still_ = true; }
+    ~only_when_asked() {
+      of_.stands_still_ = false;
+      of_.stands_.go_on();
+    }
+    only_when_asked(const only_when_asked&) = delete;
+    only_when_asked& operator=(const only_when_asked&) = delete;
+
+   private:
+    device_module_calls& of_;
+  };
+
   /// Who looks at the core before windows and between calls: not null.
   void look_by(core_look look) { look_ = std::move(look); }
 
@@ -120,6 +138,7 @@ class device_module_calls {
   }
   finding get_ready();
   finding wait_for_device();
+  finding stop_candidate();
   finding look_at_samples();
 
   device_module_task& task_;
@@ -140,6 +159,8 @@ class device_module_calls {
   bool begins_again_for_limits_ = false;
   std::size_t wrong_at_ = 0;  ///< which call of a window compare_once() called wrong
   core_look look_ = core_pace_ns;
+  bool stands_still_ = false;
+  standing_process stands_;  ///< the candidate's
   device_module* reference_;
   double limits_wider_ = 1;
 };

@@ -88,7 +88,8 @@ class module_sides final : public timed_sides, private single_windows {
 
   finding side(bool candidate, bool copies, std::size_t calls, device_window& took);
   std::size_t calls_of_pair() {
-    return slots_ - (slots_ >= least_to_shorten && order_.chance(short_share) ? 1 : 0);
+    const bool may_be = slots_ >= least_to_shorten && is_on(check_layer::sample);
+    return slots_ - (may_be && order_.chance(short_share) ? 1 : 0);
   }
   finding pair_of_windows(std::span<const module_case> window, bool candidate_first,
                           recorded_pair& took);
@@ -285,6 +286,7 @@ module_timing_result module_sides::measure() {
   // Throughout: to stop what makes contexts and let it go on again takes as long as a call.
   const device_quiet::hold quiet(*r_.quiet);
   const noted_surroundings noted(r_);
+  const device_module_calls::only_when_asked still(*r_.calls);
   const auto [reference_pid, candidate_pid] = r_.calls->processes();
   const coming_first reference_first(reference_pid), candidate_first(candidate_pid);
   calm_core place(r_.cores, {reference_pid, candidate_pid});

@@ -7,6 +7,9 @@ import torch
 from module_repeats import seed_all
 from module_tensors import DTYPES
 
+# Bytes of inputs that are drawn at once. What torch takes for them it keeps for the next ones, as long as it is not much more
+# (module_device.py). What it gives back the driver clears by the engines for copies, which windows wait for then.
+PART = 256 << 20
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -49,7 +52,8 @@ class Rows:
             self.child.drawn_inputs()
             alone = self.child.memory.state_of_others() == before and all(map(alike, once, same))
             try:
-                rows = self.inputs(seed, 2) if alone else ()
+                seed_all(seed)
+                rows = self.inputs(2) if alone else ()
                 self.possible = alone and all(row.dtype == one.dtype and row[0].shape == one.shape and
                                               (alike(one, other) or not alike(row[0], row[1]))
                                               for row, one, other in zip(rows, once, again, strict=True))
@@ -57,16 +61,21 @@ class Rows:
                 self.possible = False
         return self.possible
 
-    def inputs(self, seed, calls):
+    def inputs(self, calls):
         """Each tensor of get_inputs, with an axis of calls before its own."""
-        seed_all(seed)
         of_calls = torch.empty(calls, device=self.child.memory.device)
         return torch.vmap(lambda _: tuple(plain_among(self.child.drawn_inputs())), randomness="different")(of_calls)
 
     def draw(self, seed, first, calls):
-        """To the places of calls `first` ..., by a copy of each tensor of all calls."""
+        """To the places of calls `first` ..., by copies of each tensor of several calls."""
+        seed_all(seed)
+        at_once = max(1, PART // max((stride for _, stride, _, _ in self.child.places), default=PART))
+        for begin in range(first, first + calls, at_once):
+            self.draw_part(begin, min(at_once, first + calls - begin))
+
+    def draw_part(self, first, calls):
         of = self.child
-        for i, values in enumerate(self.inputs(seed, calls)):
+        for i, values in enumerate(self.inputs(calls)):
             address, stride, number, shape = of.places[i]
             apart = stride // DTYPES[number].itemsize
             flat = of.memory.view(address + first * stride, number, (calls * apart,), bool(of.bools) and of.bools[i])

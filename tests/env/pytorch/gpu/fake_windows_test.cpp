@@ -10,7 +10,9 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include "base/file.hpp"
 #include "support/may_come_first.hpp"
+#include "tests/env/gpu/layer_switches.hpp"
 #include "tests/env/pytorch/gpu/fake_fixture.hpp"
 
 using namespace quern;
@@ -82,6 +84,51 @@ TEST_CASE("half of the pairs end a call early, both of their windows alike") {
   // Of a coin: beyond five standard deviations.
   const double pairs = static_cast<double>(lengths.size()) / 2;
   CHECK(std::abs(static_cast<double>(pairs_of_least) - pairs / 2) <= 5 * std::sqrt(pairs) / 2);
+}
+
+/// A call of some 0.2 ms.
+constexpr const char* deep = R"(
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(features, features) for _ in range(24))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+)";
+
+TEST_CASE("a candidate stands still while the reference is called, and else it makes that slower") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto subject = task_of(std::string("import torch\nimport torch.nn as nn\n") + deep + R"(
+
+def get_inputs():
+    return [torch.rand(16, 48)]
+
+
+def get_init_inputs():
+    return [48]
+)");
+  const auto file = base::read_file(source_dir() / "tests/hostile/pytorch/slows_the_reference.py");
+  REQUIRE(file.has_value());
+  std::string slows = file->substr(0, file->find("class ModelNew")) + deep;
+  slows.replace(slows.find("class Model("), 12, "class ModelNew(");
+  const auto claimed = [&] {
+    const verdict v = judged_by_fake(slows, true, subject);
+    MESSAGE(name_of(v.kind) << ", " << v.speedup_e2.value_or(-1) << " / 100: " << v.detail);
+    CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+    return v.kind == verdict_kind::ok ? v.speedup_e2.value_or(0) : 0;
+  };
+  CHECK(claimed() <= 105);
+  // The control. The evaluator waits for no device here, so that there is little to slow down.
+  turn(check_layer::still, false);
+  std::int64_t most = claimed();
+  for (int i = 0; i < 4 && most <= 115; ++i)
+    most = std::max(most, claimed());
+  turn(check_layer::still, true);
+  CHECK(most > 115);
 }
 
 TEST_CASE("pairs on a core that was shared do not count, if enough are calm") {

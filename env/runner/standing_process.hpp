@@ -1,0 +1,34 @@
+// A process that stands still by a signal while others are measured.
+#pragma once
+
+#include <utility>
+
+#include "base/status.hpp"
+
+namespace quern::env {
+
+/// Whether a process stands still by a signal, by the state of its first thread.
+bool is_standing(int process);
+
+/// One process at a time, which may end meanwhile. Not thread-safe.
+class standing_process {
+ public:
+  standing_process() = default;
+  standing_process(standing_process&& other) noexcept
+      : process_(std::exchange(other.process_, 0)) {}
+  standing_process& operator=(standing_process&&) = delete;
+  /// As go_on().
+  ~standing_process() { go_on(); }
+
+  /// Stops all threads of `process` (SIGSTOP), and waits until the first stands: one that is inside
+  /// a system call ends it first. Nothing happens if it was stopped by this object. One that ended
+  /// stands. Errors: timeout after `seconds`, when it may go on; others: the kernel refuses.
+  base::status stop(int process, double seconds);
+  /// Lets it go on, if it was stopped by this object.
+  void go_on();
+
+ private:
+  int process_ = 0;  ///< that was stopped; 0: none
+};
+
+}  // namespace quern::env
