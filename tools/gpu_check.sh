@@ -38,8 +38,18 @@ while [ $# -gt 0 ]; do
   shift
 done
 for gpu in "${gpus[@]}"; do
-  [[ "$gpu" =~ ^[0-9]+$ ]] || { echo "gpu_check: --gpus: '$gpu' is no number of a GPU; say 0,1,2" >&2; exit 2; }
+  [[ "$gpu" =~ ^(0|[1-9][0-9]*)$ ]] || { echo "gpu_check: --gpus: '$gpu' is no number of a GPU; say 0,1,2" >&2; exit 2; }
 done
+twice=$(printf '%s\n' "${gpus[@]}" | sort | uniq -d | head -1)
+if [ -n "$twice" ]; then
+  echo "gpu_check: --gpus: GPU $twice stands there twice, and steps side by side need one each; name each GPU once" >&2
+  exit 2
+fi
+if [ -n "$part" ]; then tools/gpu_parts share "$part" <<<"1	a step" >/dev/null; fi  # refuses what is no K/N
+if [ -n "$build" ] && [ ! -d "$build/bin" ]; then
+  echo "gpu_check: --build: no programs in '$build/bin'; name a build folder such as build/dev, or leave --build out to build here" >&2
+  exit 2
+fi
 if [ -n "$policy" ] && [ ! -f "$policy/config.json" ]; then
   echo "gpu_check: --policy: no config.json in '$policy'; name a folder that quern export wrote" >&2
   exit 2
@@ -53,7 +63,6 @@ if [ -z "$build" ]; then
 fi
 logs=${logs:-$build/gpu_check}
 mkdir -p "$logs"
-if [ -n "$part" ]; then tools/gpu_parts share "$part" <<<"1	a step" >/dev/null; fi  # refuses what is no K/N
 # Not among temporary files: a step looks at those.
 work=$(mktemp -d "$logs/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -99,9 +108,10 @@ names_one_of() {
 # made and the queue is sorted; LIMIT seconds at most.
 # alone: on the first GPU, before all others. on_two: on the first two, which do nothing else meanwhile. on_first: on
 # the first, before others that could run anywhere.
-names=() lines=() expected=() limits=() commands=() firsts=() before=() pairs=() others=()
+known=() names=() lines=() expected=() limits=() commands=() firsts=() before=() pairs=() others=()
 queue() {
   local name=$1 index=${#names[@]}
+  known+=("$name")
   names_one_of "$name" "$only" || return 1
   names+=("$name") lines+=("$2") expected+=("$3") limits+=("$4")
   shift 4
@@ -321,6 +331,14 @@ if [ -x "$build/bin/test_ranks_e2e" ] && [ ${#gpus[@]} -gt 1 ]; then
     "$build/bin/test_ranks_e2e"
 fi
 [ $found = yes ] || { echo "gpu_check: no gpu_*_test in $build/bin: build first" >&2; exit 2; }
+IFS=, read -ra words <<<"$only"
+for word in "${words[@]}"; do
+  if [[ -z "$word" || $'\n'$(printf '%s\n' "${known[@]}") != *"$word"* ]]; then
+    echo "gpu_check: --only: no step's name contains '$word'; say parts of names of these steps:" >&2
+    printf '  %s\n' "${known[@]}" >&2
+    exit 2
+  fi
+done
 
 if [ -n "$part" ]; then
   # Steps of other parts leave the queues.

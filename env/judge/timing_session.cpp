@@ -2,10 +2,19 @@
 #include "env/judge/timing_session.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "env/measure/round_schedule.hpp"
 
 namespace quern::env {
+namespace {
+
+/// Where the reference comes first, a candidate is given up no sooner than when both parts together
+/// took this times as long as the reference's. A candidate's part has a window of the reference
+/// behind each of its own: with one that is half as fast as the reference they take so long.
+constexpr double least_times_reference = 4;
+
+}  // namespace
 
 bool timing_session::every_bucket_has_one() const {
   return std::ranges::all_of(times_.pairs,
@@ -24,9 +33,9 @@ finding timing_session::run() {
 finding timing_session::until_narrow() {
   const std::size_t lists = sides_.lists();
   times_.pairs.resize(lists);
-  // Orders come in blocks of two pairs that count for every list, one of each, so that what the
-  // first window does to the second cancels in every bucket.
-  std::vector<char> last_first(lists, 0);
+  // Pairs that began with the candidate, less those that began with the other side, in each state.
+  // What the first window does to the second cancels where that is 0.
+  std::vector<std::array<int, timed_sides::pair_states>> leads(lists);
   // Where pairs are left out, or windows take long, it ends without enough of them.
   const double patience_s = 4 * budget_s_ + 2;
   double look_s = budget_s_;
@@ -43,12 +52,14 @@ finding timing_session::until_narrow() {
     if (auto f = sides_.between(); !f.ok()) return f;
     const std::size_t list = round % lists;
     auto& pairs = times_.pairs[list];
-    const bool first = pairs.size() % 2 == 0 ? order_.chance(0.5) : last_first[list] == 0;
+    auto& lead = leads[list];
+    const int so_far = lead[sides_.coming_state()];
+    const bool first = so_far == 0 ? order_.chance(0.5) : so_far < 0;
     std::optional<window_pair> took;
     if (auto f = sides_.pair(list, first, took); !f.ok()) return f;
     if (!took) continue;
     pairs.push_back(*took);
-    last_first[list] = static_cast<char>(first);
+    lead[sides_.last_state()] += first ? 1 : -1;
   }
   return {};
 }
@@ -83,6 +94,7 @@ finding timing_session::reference_first() {
   const round_schedule schedule(protocol_, budget_s_);
   std::vector<double> unused;
   std::size_t windows = 0;
+  const double rehearsed_s = seconds();
   const auto reference = [&](std::vector<double>& call_ns) {
     sides->draw();
     return sides->window(false, windows++, call_ns);
@@ -95,8 +107,18 @@ finding timing_session::reference_first() {
     if (auto f = reference(of_window); !f.ok()) return f;
     times_.reference_ns.insert(times_.reference_ns.end(), of_window.begin(), of_window.end());
   }
+  const double reference_s = seconds() - rehearsed_s;
+  const double give_up_s =
+      std::max(schedule.longest_s(), rehearsed_s + least_times_reference * reference_s);
   times_.candidate_ns.resize(windows);
   for (std::size_t w = 0; w < windows; ++w) {
+    if (const double now_s = seconds(); now_s >= give_up_s)
+      return {
+          verdict_kind::timeout, "time",
+          fmt::format("{} of {} windows of the candidate were measured after {:.1f} s; {} gives "
+                      "a measurement up at {:.1f} s. Make a call faster, or raise the budget",
+                      w, windows, now_s, protocol_.name, give_up_s),
+          std::nullopt};
     if (auto f = sides->window(true, w, times_.candidate_ns[w]); !f.ok()) return f;
     // What is right was overwritten by later windows: the reference once more, not timed.
     if (auto f = sides->window(false, w, unused); !f.ok()) return f;

@@ -50,6 +50,13 @@ class timed_sides {
   /// empty where somebody else had the device meanwhile.
   virtual finding pair(std::size_t list, bool candidate_first,
                        std::optional<window_pair>& took) = 0;
+  /// Pairs are measured in one of so many states, and those that count may be those of one. So the
+  /// orders of windows are balanced in each.
+  static constexpr std::size_t pair_states = 3;
+  /// In which the next pair seems to come.
+  [[nodiscard]] virtual std::size_t coming_state() { return 0; }
+  /// In which the last one was measured.
+  [[nodiscard]] virtual std::size_t last_state() const { return 0; }
   /// Calls of each side that counted in the last pair, where a protocol counts warm-ups.
   [[nodiscard]] virtual std::size_t counted_calls() const { return 1; }
   /// Whether the pairs so far are enough for an interval. Asked when each list has bucket_count.
@@ -89,7 +96,9 @@ class timing_session {
         clock_(clock),
         start_(clock.now_ns()) {}
 
-  /// Measures once. What was measured before a finding is in times().
+  /// Measures once. What was measured before a finding is in times(). Where the reference comes
+  /// first, a candidate that takes too long is a `timeout` of stage `time`: it is looked at before
+  /// each of its windows.
   finding run();
   [[nodiscard]] timed_lists& times() { return times_; }
   /// Since it was made.

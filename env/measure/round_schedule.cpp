@@ -11,10 +11,13 @@ constexpr double patience = 10, patience_s = 60;
 
 }  // namespace
 
+double round_schedule::longest_s() const {
+  return patience * budget_s_ + patience_s;
+}
+
 bool round_schedule::more(double seconds, std::size_t counted) const {
   if (every_call_counts())
-    return counted < protocol_->runs + protocol_->discarded &&
-           seconds < patience * budget_s_ + patience_s;
+    return counted < protocol_->runs + protocol_->discarded && seconds < longest_s();
   // However short the time, there is something in every bucket.
   return counted < std::max<std::size_t>(protocol_->buckets, 1) || seconds < budget_s_;
 }

@@ -26,6 +26,8 @@ class round_schedule {
   [[nodiscard]] bool every_call_counts() const { return protocol_->runs > 0; }
   /// Calls of each side before the clock counts, after `done` of them.
   [[nodiscard]] bool warming_up(std::size_t done) const { return done < protocol_->warm_ups; }
+  /// Seconds after the beginning at which a protocol with a number of runs is given up.
+  [[nodiscard]] double longest_s() const;
   /// Whether to go on, `seconds` after the beginning, with `counted` rounds recorded.
   [[nodiscard]] bool more(double seconds, std::size_t counted) const;
 

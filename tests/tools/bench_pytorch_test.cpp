@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/file.hpp"
 #include "base/subprocess.hpp"
+#include "env/device/gpu_probe.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "support/test.hpp"
 #include "tools/benchmarks/bench_modules_tasks.hpp"
@@ -34,11 +37,11 @@ struct program_end {
   std::string said;
 };
 
-program_end bench_pytorch(std::vector<std::string> arguments) {
+program_end run_bench(const std::string& program, std::vector<std::string> arguments) {
   const auto folder = base::temp_folder::make("quern-bench-pytorch");
   REQUIRE(folder);
   base::subprocess_spec spec;
-  spec.argv = {(test::program_dir() / "bench_pytorch").string()};
+  spec.argv = {(test::program_dir() / program).string()};
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
   spec.log = folder->path() / "log";
   auto child = base::subprocess::start(spec);
@@ -328,11 +331,11 @@ TEST_CASE("references as candidates: what was not measured is no figure that is 
   CHECK(missed(wrong, told) == 4);
 }
 
-TEST_CASE("a wrong command line is told and ends with 2 or CLI11's code") {
+TEST_CASE("a wrong command line is told and ends with 2") {
   const auto refused = [](std::vector<std::string> arguments, const char* words) {
-    const program_end end = bench_pytorch(std::move(arguments));
+    const program_end end = run_bench("bench_pytorch", std::move(arguments));
     CAPTURE(end.said);
-    CHECK(end.code != 0);
+    CHECK(end.code == 2);
     CHECK(test::contains(end.said, words));
   };
   refused({"honest"}, "say --gpu N, or --core");
@@ -347,5 +350,36 @@ TEST_CASE("a wrong command line is told and ends with 2 or CLI11's code") {
   refused({"rate", "--core"}, "name a folder, or --honest");
   refused({"self", "--core"}, "self is for a GPU");
   refused({"self", "--gpu", "0", "--only", "nothing"}, "--only nothing");
-  refused({"self", "--gpu", "0", "--precision", "0.5"}, "--precision");
+  refused({"self", "--gpu", "0", "--precision", "0.5"},
+          "--precision: 0.5 is outside 0.001 .. 0.06");
+  refused({"honest", "--core", "--limit-s", "nan"}, "--limit-s: nan is outside 60 .. 86400");
+  refused({"honest", "--core", "--budget-s", "inf"}, "--budget-s: inf is outside 0.05 .. 60");
+  const char* const seeds = " is outside 0 .. 9000000000000000";
+  for (const char* seed : {"-1", "99999999999999999999999", "9000000000000001"})
+    refused({"honest", "--core", "--seed", seed}, (std::string(seed) + seeds).c_str());
+  refused({"honest", "--core", "--seed", "1x"}, "--seed: '1x' is not a whole number");
+  const std::string source = test::source_dir().string();
+  for (const char* kind : {"honest", "hostile"})
+    refused({kind, "--core", "--source", source, "--only", "zzz"},
+            "--only zzz: no candidate's name contains 'zzz'");
+  refused({"rate", "--core", "--honest", "--source", source, "--only", "relu,zzz"},
+          "no candidate's name contains 'zzz'");
+  refused({"mixed", "--core", "--only", "zzz"}, "mixed draws from all candidates");
+}
+
+TEST_CASE("bench_modules refuses numbers that it cannot measure by") {
+  const auto refused = [](std::vector<std::string> arguments, const char* words) {
+    const program_end end = run_bench("bench_modules", std::move(arguments));
+    CAPTURE(end.said);
+    CHECK(end.code == 2);
+    CHECK(test::contains(end.said, words));
+  };
+  refused({"--forks", "-1"}, "--forks: -1 is outside 0 .. 100000");
+  refused({"--trials", "-5"}, "--trials: -5 is outside 0 .. 1000000");
+  refused({"--checks", "-3"}, "--checks: -3 is outside 0 .. 1000000");
+  for (const char* budget : {"inf", "1e300", "nan", "-1"})
+    refused({"--budget-s", budget},
+            fmt::format("--budget-s: {} is outside 0.05 .. 60", budget).c_str());
+  refused({"--ahead", "17"}, "--ahead: 17 is outside 0 .. 16");
+  if (!env::has_nvidia_driver()) refused({"--gpu", "0"}, "GPU 0: no NVIDIA driver is loaded here");
 }

@@ -38,6 +38,23 @@ check gpu_dies 1 '0 passed, 1 failed, 0 skipped'
 check gpu_unexpected 1 '0 passed, 1 failed, 0 skipped'
 check gpu_passes,gpu_skips,gpu_fails 1 '1 passed, 1 failed, 1 skipped'
 
+# refused WORDS ARGUMENTS...: at once, with 2 and these words; nothing is built or run.
+refused() {
+  local words=$1 code=0; shift
+  timeout 30 "$root/tools/gpu_check.sh" --logs "$folder/logs" "$@" >"$folder/said" 2>&1 || code=$?
+  [ $code = 2 ] || fail "$*: exit code $code, not 2"
+  grep -qF -- "$words" "$folder/said" || fail "$*: not '$words'"
+  ! grep -q ' passed, ' "$folder/said" || fail "$*: was carried out"
+}
+refused "gpu_check: --build: no programs in '/nowhere/bin'; name a build folder" --build /nowhere
+refused "gpu_check: --only: no step's name contains 'zzz'" --build "$folder" --only zzz
+grep -qxF '  gpu_passes_test' "$folder/said" || fail "names of steps are not told"
+refused "gpu_check: --only: no step's name contains 'zzz'" --build "$folder" --only gpu_passes,zzz
+refused "gpu_check: --gpus: GPU 0 stands there twice" --build "$folder" --gpus 0,1,0
+refused "gpu_check: --gpus: '00' is no number of a GPU" --build "$folder" --gpus 0,00
+# Without --build it would build first.
+refused "gpu_parts: --part: '3/2' is not K/N" --part 3/2
+
 # Two steps in two parts: only both together pass, and only of one build.
 check gpu_passes,gpu_skips 1 '1 passed, 0 failed, 0 skipped' 1/2
 grep -qF 'part 2 of 2 has not run' "$folder/said" || fail "a missing part is not told"

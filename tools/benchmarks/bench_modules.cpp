@@ -22,6 +22,7 @@
 #include "base/text.hpp"
 #include "env/gpu/device_context.hpp"
 #include "env/judge/machine.hpp"
+#include "env/lanes/pytorch/gpu/module_gpu.hpp"
 #include "env/lanes/pytorch/gpu/pytorch_device_evaluator.hpp"
 #include "env/lanes/pytorch/module_task.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
@@ -30,6 +31,7 @@
 #include "env/task/task_codec.hpp"
 #include "tools/benchmarks/bench_modules_copies.hpp"
 #include "tools/benchmarks/bench_modules_tasks.hpp"
+#include "tools/cli/parse.hpp"
 #include "tools/stage_table.hpp"
 
 namespace quern::tools {
@@ -329,6 +331,10 @@ int run(const module_bench_options& options) {
     std::fprintf(stderr, "bench_modules: %s\n", e.message.c_str());
     return 2;
   };
+  if (options.gpu)
+    if (const auto usable = env::check_module_gpus(); !usable)
+      return failed(
+          {usable.error().code, fmt::format("GPU {}: {}", *options.gpu, usable.error().message)});
   std::printf("bench_modules on %s, sandbox %s, budget %.2f s\n", env::cpu_model().c_str(),
               options.sandbox.c_str(), options.budget_s);
   print_load("before");
@@ -359,16 +365,21 @@ int run(const module_bench_options& options) {
 }  // namespace quern::tools
 
 int main(int argc, char** argv) {
+  using namespace quern::tools;
   CLI::App app{
       "Measures lane pytorch on a core: forks, a candidate that is the reference, and "
       "evaluations an hour.",
       "bench_modules"};
-  quern::tools::module_bench_options options;
-  app.add_option("--forks", options.forks, "forks to measure; 0: none")->capture_default_str();
+  module_bench_options options;
+  app.add_option("--forks", options.forks, "forks to measure; 0: none")
+      ->check(whole_within(0, 100000))
+      ->capture_default_str();
   app.add_option("--trials", options.trials, "evaluations of the reference as a candidate; 0: none")
+      ->check(whole_within(0, 1000000))
       ->capture_default_str();
   app.add_option("--checks", options.checks,
                  "evaluations behind those of --trials that are not timed; 0: none")
+      ->check(whole_within(0, 1000000))
       ->capture_default_str();
   app.add_option("--only", options.only, "one task of --trials; default: all")
       ->check(CLI::IsMember({"mlp", "softmax", "matmul", "reduction", "layer_norms"}));
@@ -376,19 +387,20 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"required", "best_effort"}))
       ->capture_default_str();
   app.add_option("--budget-s", options.budget_s, "seconds of measuring for each evaluation")
+      ->check(number_within(0.05, 60))
       ->capture_default_str();
   auto* gpu = app.add_option("--gpu", options.gpu,
                              "measure on this GPU, by the driver's number; else on a core")
-                  ->check(CLI::Range(0, 63));
+                  ->check(whole_within(0, 63));
   app.add_option("--copies", options.copies,
                  "turns of measuring what copies between two calls cost; 0: none")
-      ->check(CLI::Range(0, 100000))
+      ->check(whole_within(0, 100000))
       ->needs(gpu)
       ->capture_default_str();
   app.add_option("--ahead", options.ahead,
                  "processes of --trials that stand ready for an evaluation; 0: none")
-      ->check(CLI::Range(0, 16))
+      ->check(whole_within(0, 16))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  return quern::tools::run(options);
+  if (const auto code = parse(app, argc, argv)) return *code;
+  return run(options);
 }

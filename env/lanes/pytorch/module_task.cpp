@@ -36,7 +36,7 @@ base::status check_needs_of(const task& subject) {
   return {};
 }
 
-base::status check_use_of(const module_sheet& sheet) {
+base::status check_use_of(const module_sheet& sheet, bool degenerate) {
   const bool has_tensors = std::any_of(sheet.arguments.begin(), sheet.arguments.end(),
                                        [](const auto& one) { return one.value.empty(); });
   if (!sheet.repeats)
@@ -50,6 +50,12 @@ base::status check_use_of(const module_sheet& sheet) {
     return base::fail(base::errc::invalid_argument,
                       "the reference draws random numbers in forward and takes no tensor: numbers "
                       "are seeded by the inputs of a call. Give get_inputs a tensor");
+  // Numbers and texts are the same in every call. Results of one that keeps state are others.
+  if (!has_tensors && !sheet.keeps_state && !degenerate)
+    return base::fail(base::errc::invalid_argument,
+                      "get_inputs gives no tensor, so that every call has the same result and a "
+                      "stored result would be right. Give it a tensor that is drawn by torch's "
+                      "generator, or mark the task degenerate");
   return {};
 }
 
@@ -141,7 +147,7 @@ base::expected<std::unique_ptr<module_task>> prepare_module(std::shared_ptr<cons
                                                             core_peak& peak) {
   QUERN_TRY(auto described, describe_module(std::move(subject), zygote, input_seed));
   auto& [made, child] = described;
-  QUERN_CHECK(check_use_of(made->sheet));
+  QUERN_CHECK(check_use_of(made->sheet, made->subject->degenerate));
   made->floor_ns =
       roofline_floor_ns(made->timed.instance, peak.at(made->timed.instance.cost_bytes, false));
 

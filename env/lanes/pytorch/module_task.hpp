@@ -52,8 +52,9 @@ base::status check_needs_of(const task& subject);
 /// Error (exhausted): inputs, results and weights together are beyond most_call_bytes.
 base::status check_size_of(const module_sheet& sheet, const task_instance& at);
 
-/// Error (invalid_argument): results of this reference cannot be compared with anybody's.
-base::status check_use_of(const module_sheet& sheet);
+/// Error (invalid_argument): results of this reference cannot be compared with anybody's, or stored
+/// ones would be right. `degenerate`: the task's; stored results may be right then.
+base::status check_use_of(const module_sheet& sheet, bool degenerate);
 /// The weights of a described reference, in memory that nobody else can write.
 base::expected<module_weights> weights_of(python_child& reference, const module_sheet& sheet);
 

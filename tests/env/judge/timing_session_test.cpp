@@ -1,6 +1,7 @@
 // Order and number of windows, with the sides and the clock faked.
 #include "env/judge/timing_session.hpp"
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -39,6 +40,8 @@ class fake_sides final : public timed_sides, public single_windows {
     if (!left_out || !left_out(pairs.size())) took = window_pair{200, 100};
     return {};
   }
+  std::size_t coming_state() override { return coming ? coming(pairs.size()) : 0; }
+  std::size_t last_state() const override { return measured ? measured(pairs.size() - 1) : 0; }
   std::size_t counted_calls() const override { return calls; }
   bool narrow(std::span<const process_pairs> of) const override {
     for (const auto& list : of)
@@ -58,7 +61,8 @@ class fake_sides final : public timed_sides, public single_windows {
   finding window(bool candidate, std::size_t content, std::vector<double>& call_ns) override {
     CHECK(content < drawn);
     log += fmt::format("{}{} ", candidate ? 'c' : 'r', content);
-    clock_.advance(static_cast<base::nanoseconds_t>(pair_s * 1e9));
+    const double took_s = candidate && candidate_s > 0 ? candidate_s : pair_s;
+    clock_.advance(static_cast<base::nanoseconds_t>(took_s * 1e9));
     call_ns.assign(calls, (candidate ? 1000.0 : 2000.0) + static_cast<double>(content));
     return {};
   }
@@ -70,12 +74,14 @@ class fake_sides final : public timed_sides, public single_windows {
   static finding failure() { return {verdict_kind::runtime_error, "", "as asked", std::nullopt}; }
 
   double rehearsal_s = 0, pair_s = 0.01, even_from_budgets = 0;
+  double candidate_s = 0;  ///< a window of the candidate alone; 0: as long as one of the reference
   finding rehearsed;
   std::size_t runners = 1, calls = 10, narrow_after = 0, even_after = 0;
   std::size_t fails_at = SIZE_MAX, fails_between = SIZE_MAX;
   std::ptrdiff_t wrong_at = -1;
   bool pairs_alone = false;
   std::function<bool(std::size_t)> left_out;
+  std::function<std::size_t(std::size_t)> coming, measured;  ///< states; null: one alone
 
   std::vector<asked> pairs;
   std::vector<std::size_t> betweens;
@@ -254,6 +260,29 @@ TEST_CASE("of two pairs in a row that count each side is first once, whatever is
   CHECK(alike > 0);
 }
 
+TEST_CASE("each side is first as often as the other in each state of pairs") {
+  for (const bool changes_unseen : {false, true}) {
+    CAPTURE(changes_unseen);
+    base::manual_clock clock;
+    fake_sides sides(clock);
+    sides.narrow_after = 120;
+    // Alternating pairs, then stretches of nine. The state of one in seven is another than it
+    // seemed.
+    sides.coming = [](std::size_t pair) { return pair < 40 ? pair % 2 : pair / 9 % 2; };
+    sides.measured = [&](std::size_t pair) {
+      return changes_unseen && pair % 7 == 3 ? std::size_t{2} : sides.coming(pair);
+    };
+    base::random_stream order(5, "orders in states");
+    timing_session session(sides, paired_protocol, 10, order, clock);
+    REQUIRE(session.run().ok());
+    std::array<int, timed_sides::pair_states> lead{};
+    for (std::size_t i = 0; i < sides.pairs.size(); ++i)
+      lead[sides.measured(i)] += sides.pairs[i].candidate_first ? 1 : -1;
+    CHECK(std::abs(lead[0]) <= 1);
+    CHECK(std::abs(lead[1]) <= 1);
+  }
+}
+
 TEST_CASE("a finding ends it, wherever it is made, and what was measured stays") {
   base::manual_clock clock;
   fake_sides rehearsal(clock);
@@ -348,4 +377,57 @@ TEST_CASE("the reference first: all of its windows, then each content again on b
   m = measure(clock, pairs_alone, protocol);
   CHECK(m.outcome.kind == verdict_kind::infra_error);
   CHECK(contains(m.outcome.detail, "reference_first/1"));
+}
+
+TEST_CASE("the reference first: a candidate that takes too long is given up") {
+  // With a budget of 0.5 s it is given up at 65 s. 104 windows, one call in each.
+  constexpr double budget_s = 0.5;
+  constexpr std::size_t windows = 104;
+  const auto with = [&](double reference_s, double candidate_s, double rehearsal_s = 0) {
+    base::manual_clock clock;
+    fake_sides sides(clock);
+    sides.calls = 1;
+    sides.pair_s = reference_s;
+    sides.candidate_s = candidate_s;
+    sides.rehearsal_s = rehearsal_s;
+    auto m = measure(clock, sides, kernelbench_protocol, budget_s);
+    CHECK(m.times.candidate_ns.size() == sides.drawn);
+    return m;
+  };
+  const auto ends_late = [](const measured& m) {
+    CAPTURE(m.outcome.detail);
+    CHECK(m.outcome.kind == verdict_kind::timeout);
+    CHECK(m.outcome.reason == "time");
+    CHECK_FALSE(m.outcome.doubtful);
+  };
+
+  const measured hostile = with(0.001, 29);
+  ends_late(hostile);
+  CHECK(hostile.seconds < 65 + 29 + 1);
+  CHECK(contains(hostile.outcome.detail, "3 of 104 windows"));
+  CHECK(contains(hostile.outcome.detail, "kernelbench/1 gives a measurement up at 65.0 s"));
+  // 104 windows of 0.62 s and 0.2 s of the reference are 64.7 s; of 0.64 s they are beyond it.
+  const measured within = with(0.001, 0.62);
+  CHECK(within.outcome.ok());
+  CHECK(std::ranges::all_of(within.times.candidate_ns,
+                            [](const auto& calls) { return calls.size() == 1; }));
+  CHECK(within.times.candidate_ns.size() == windows);
+  ends_late(with(0.001, 0.64));
+  // What rehearsing takes is a part of it.
+  CHECK(with(0.001, 0.3, 33).outcome.ok());
+  ends_late(with(0.001, 0.3, 34));
+  ends_late(with(0.001, 0.3, 87));
+
+  // A slow reference is no fault of the candidate: one twice as slow is measured. 104 windows of
+  // the reference are 52 s, and four times as long 208 s.
+  CHECK(with(0.5, 0.5).outcome.ok());
+  CHECK(with(0.5, 1).outcome.ok());
+  const measured slower = with(0.5, 2);
+  ends_late(slower);
+  CHECK(slower.seconds < 208 + 3);
+  // Nor where the reference itself was given up.
+  CHECK(with(10, 10, 60).outcome.ok());
+  const measured no_counted_call = with(30, 40, 210);
+  CHECK(no_counted_call.times.reference_ns.empty());
+  CHECK(no_counted_call.outcome.ok());
 }

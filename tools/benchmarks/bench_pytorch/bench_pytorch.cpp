@@ -22,6 +22,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/cli/parse.hpp"
+
 namespace quern::tools {
 namespace {
 
@@ -41,7 +43,7 @@ std::string read_part(const std::string& text, pytorch_bench_options& o) {
 }
 
 int bench_pytorch(int argc, char** argv) {
-  CLI::App app{"How well lane pytorch judges."};
+  CLI::App app{"How well lane pytorch judges.", "bench_pytorch"};
   pytorch_bench_options o;
   std::string part = "1/1";
   bool core = false;
@@ -50,19 +52,22 @@ int bench_pytorch(int argc, char** argv) {
       ->check(CLI::IsMember(pytorch_bench_modes));
   app.add_option("folders", o.folders, "rate, agreement: folders of candidates");
   auto* gpu = app.add_option("--gpu", o.gpu, "judge on this GPU, by the driver's number")
-                  ->check(CLI::Range(0, 63));
+                  ->check(whole_within(0, 63));
   app.add_flag("--core", core, "judge on a core what needs no GPU")->excludes(gpu);
   app.add_option("--part", part, "K/N: a share of the work");
   app.add_option("--source", o.source, "the source tree")->capture_default_str();
   app.add_option("--only", o.only, "candidates whose name contains one of these: A,B");
-  app.add_option("--seed", o.seed, "of what is drawn")->capture_default_str();
+  // As the seeds of a configuration.
+  app.add_option("--seed", o.seed, "of what is drawn")
+      ->check(whole_within(0, 9'000'000'000'000'000))
+      ->capture_default_str();
   app.add_option("--seeds", o.seeds, "hostile: trials of each candidate")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_within(1, 1000))
       ->capture_default_str();
   app.add_option("--count", o.count,
                  "of all parts together. mixed: evaluations (default: 500); self: of references as "
                  "they are (default: 200)")
-      ->check(CLI::Range(1, 1000000));
+      ->check(whole_within(1, 1000000));
   app.add_flag("--honest", o.honest, "rate, agreement: those of tests/honest/pytorch, too");
   auto* tree =
       app.add_option("--kernelbench", o.kernelbench, "rate, agreement: a clone of its tree")
@@ -73,10 +78,10 @@ int bench_pytorch(int argc, char** argv) {
          "evaluator, which has no sandbox")
       ->needs(tree)
       ->needs(gpu)
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_within(1, 1000));
   app.add_option("--kernelbench-at-once", o.at_once,
                  "rate: evaluations by KernelBench's evaluator side by side, each timed by itself")
-      ->check(CLI::Range(1, 16))
+      ->check(whole_within(1, 16))
       ->capture_default_str();
   app.add_flag("--beside-only", o.beside_only, "rate: nothing but --kernelbench-beside");
   app.add_option("--python", o.python,
@@ -99,36 +104,38 @@ int bench_pytorch(int argc, char** argv) {
          "what a window of the reference lasts (default: 1000, as in a run), in at least two calls "
          "and at most 32 a millisecond; times are not comparable with a run's")
       ->needs(gpu)
-      ->check(CLI::Range(100.0, 100000.0));
+      ->check(number_within(100, 100000));
   app.add_option("--limit-s", o.limit_s,
                  "seconds after which it ends and prints the figures of what it has; the last 55 "
                  "begin nothing new")
-      ->check(CLI::Range(60.0, 86400.0))
+      ->check(number_within(60, 86400))
       ->capture_default_str();
   app.add_option("--budget-s", o.budget_s, "seconds of measuring one candidate")
-      ->check(CLI::Range(0.05, 60.0))
+      ->check(number_within(0.05, 60))
       ->capture_default_str();
   app.add_option("--precision", o.precision,
                  "measuring ends before its budget once both half-widths of ln(speed-up) are this "
                  "small (docs/measuring.md)")
-      ->check(CLI::Range(0.001, 0.06))
+      ->check(number_within(0.001, 0.06))
       ->capture_default_str();
   app.add_option("--evaluators", o.evaluators, "rate: side by side on the device")
-      ->check(CLI::Range(1, 8))
+      ->check(whole_within(1, 8))
       ->capture_default_str();
   app.add_option("--compilers", o.compilers,
                  "threads that build ahead, of all evaluators together; 0: by the cores")
-      ->check(CLI::Range(0, 64))
+      ->check(whole_within(0, 64))
       ->capture_default_str();
   app.add_option("--sandbox", o.sandbox, "required or best_effort")
       ->check(CLI::IsMember({"required", "best_effort"}))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   std::string wrong = read_part(part, o);
   if (wrong.empty() && !o.gpu && !core) wrong = "say --gpu N, or --core";
   const bool takes_folders = o.what == "rate" || o.what == "agreement";
   if (wrong.empty() && !takes_folders && !o.folders.empty())
     wrong = "'" + o.folders.front() + "': " + o.what + " takes no folder, rate and agreement do";
+  if (wrong.empty() && o.what == "mixed" && !o.only.empty())
+    wrong = "--only " + o.only + ": mixed draws from all candidates; leave it out";
   if (wrong.empty() && o.beside_only && o.beside == 0)
     wrong = "--beside-only is for --kernelbench-beside N: say how many";
   if (wrong.empty() && !o.windows.empty() && o.evaluators > 1)

@@ -64,9 +64,17 @@ class bench_part {
 
 /// Whether --only names it: "A,B", one of which is part of the name. Empty: it does.
 bool is_asked_for(const std::string& name, const std::string& only);
+/// Error (invalid_argument): a word of --only is part of none of these names.
+base::status check_only(const std::string& only, const std::vector<std::string>& names);
+/// Error: as of check_only().
 template <class Module>
-void keep_named(std::vector<Module>& all, const std::string& only) {
+base::status keep_named(std::vector<Module>& all, const std::string& only) {
+  std::vector<std::string> names;
+  for (const Module& one : all)
+    names.push_back(one.name);
+  QUERN_CHECK(check_only(only, names));
   std::erase_if(all, [&](const Module& one) { return !is_asked_for(one.name, only); });
+  return {};
 }
 
 /// Opens an evaluator on the GPU or the core of the options. Error: what this machine lacks.

@@ -72,7 +72,7 @@ base::expected<bool> judge_honest(const pytorch_bench_options& o) {
   const bench_part part(o);
   QUERN_TRY(auto all, read_honest_modules(o.source));
   const auto whole = static_cast<double>(all.size());
-  keep_named(all, o.only);
+  QUERN_CHECK(keep_named(all, o.only));
   QUERN_TRY(const auto judge, open_module_judge(o));
   std::vector<std::size_t> places;
   for (const std::size_t place : part.places(all.size()))

@@ -94,7 +94,7 @@ base::expected<bool> judge_hostile(const pytorch_bench_options& o) {
   QUERN_TRY(auto all, read_hostile_of_device(o));
   const double trials = static_cast<double>(all.size()) * o.seeds;
   const auto kinds = all.size();
-  keep_named(all, o.only);
+  QUERN_CHECK(keep_named(all, o.only));
   QUERN_TRY(const auto subjects, read_hostile_subjects(o));
   QUERN_TRY(const auto judge, open_module_judge(o));
   std::vector<env::evaluation_request> requests;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -55,6 +56,21 @@ bool is_asked_for(const std::string& name, const std::string& only) {
   const auto parts = base::split(only, ',');
   return std::any_of(parts.begin(), parts.end(),
                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
+}
+
+base::status check_only(const std::string& only, const std::vector<std::string>& names) {
+  if (only.empty()) return {};
+  for (const std::string_view word : base::split(only, ','))
+    if (word.empty() || std::ranges::none_of(names, [&](const std::string& name) {
+          return name.find(word) != std::string::npos;
+        }))
+      return base::fail(
+          base::errc::invalid_argument,
+          "--only {}: no candidate's name contains '{}'; say parts of names with "
+          "commas between. The {} names begin with: {}",
+          only, word, names.size(),
+          fmt::join(std::span(names).first(std::min<std::size_t>(8, names.size())), ", "));
+  return {};
 }
 
 base::expected<std::unique_ptr<env::candidate_judge>> open_module_judge(

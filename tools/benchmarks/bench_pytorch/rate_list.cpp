@@ -117,7 +117,7 @@ base::expected<std::vector<rated_module>> read_rated_modules(const pytorch_bench
                       twice->name);
   if (all.empty())
     return base::fail(base::errc::invalid_argument, "no candidates: name a folder, or --honest");
-  keep_named(all, o.only);
+  QUERN_CHECK(keep_named(all, o.only));
   return all;
 }
 

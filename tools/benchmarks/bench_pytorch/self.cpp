@@ -28,7 +28,7 @@ std::vector<self_case> self_cases(const pytorch_bench_options& o) {
       const std::string kind = percent == 0 ? "itself" : fmt::format("plus_{}", percent);
       cases.push_back({fmt::format("{}.{}", self_modules[m].name, kind), m, percent});
     }
-  keep_named(cases, o.only);
+  std::erase_if(cases, [&](const self_case& one) { return !is_asked_for(one.name, o.only); });
   std::set<std::size_t> modules;
   for (const self_case& one : cases)
     modules.insert(one.module);

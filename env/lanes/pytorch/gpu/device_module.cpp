@@ -115,8 +115,15 @@ answered<void> device_module::wake() {
 answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits,
                                                  call_times* each, const core_look& look,
                                                  const call_preparation& prepare) {
-  return ask_each(calls, each, look, prepare,
-                  [&](int call) { return child().link().run(call, call + 1, limits); });
+  constexpr double least_s = 1;  // of a call, whatever is left of the limit
+  const base::steady_clock clock;
+  const auto begin = clock.now_ns();
+  return ask_each(calls, each, look, prepare, [&](int call) {
+    const double passed_s = static_cast<double>(clock.now_ns() - begin) * 1e-9;
+    question_limits left = limits;
+    left.cpu_s = left.wall_s = std::max(least_s, limits.wall_s - passed_s);
+    return child().link().run(call, call + 1, left);
+  });
 }
 
 answered<base::nanoseconds_t> device_module::deliver(int calls, question_limits limits,
@@ -171,17 +178,11 @@ base::status module_memory::reserve(const module_places& places, int slots, int 
   for (device_allocation* region : {&weights_, &candidate_weights_})
     QUERN_CHECK(grow(*region, weights, 1));
   weight_bytes_ = weights;
-  return {};
-}
-
-const device_allocation& module_memory::flush() {
+  if (!flush_.empty()) return {};
   const std::uint64_t bytes = 2 * context_.facts().l2_bytes;
-  if (!flush_.empty()) return flush_;
-  if (auto made = context_.allocate(bytes)) {
-    flush_ = std::move(*made);
-    context_.set(flush_.address(), bytes, 0);
-  }
-  return flush_;
+  QUERN_TRY(flush_, context_.allocate(bytes));
+  context_.set(flush_.address(), bytes, 0);
+  return {};
 }
 
 base::status module_memory::pin(std::uint64_t bytes) {

@@ -53,9 +53,9 @@ class device_module final {
   answered<void> wake();
   /// Calls on the slots from the first on, a question each, which the device has answered before
   /// the next is asked: from the begin of the first `prepare` to the last answer, in ns, less what
-  /// these paused. `limits`: of each. `each`: gets the times, and what `look` says between calls,
-  /// 0.1 ms apart or more (0.15 on average), which counts. What is timed is asked by a thread on
-  /// the process's core: on another one it would be woken late.
+  /// these paused. `limits`: their wall clock, of all calls together. `each`: gets the times, and
+  /// what `look` says between calls, 0.1 ms apart or more (0.15 on average), which counts. What is
+  /// timed is asked by a thread on the process's core: on another one it would be woken late.
   answered<base::nanoseconds_t> run(int calls, question_limits limits, call_times* each = nullptr,
                                     const core_look& look = {},
                                     const call_preparation& prepare = {});
@@ -114,7 +114,7 @@ class module_memory {
       : context_(context), addresses_(seed, "addresses of a module's memory") {}
 
   /// For calls on `slots` contents, which lie behind each other, with `ahead` more in the staging,
-  /// of a model with so many bytes of weights. Error: the device has not so much.
+  /// of a model with so many bytes of weights; and flush(). Error: the device has not so much.
   base::status reserve(const module_places& places, int slots, int ahead, std::uint64_t weights);
 
   [[nodiscard]] std::uint64_t staging() const { return staging_.address(); }
@@ -123,8 +123,8 @@ class module_memory {
   [[nodiscard]] std::uint64_t candidate_outputs() const { return candidate_.address(); }
   [[nodiscard]] std::uint64_t reference_outputs() const { return reference_.address(); }
   [[nodiscard]] std::uint64_t snapshot() const { return snapshot_.address(); }
-  /// Made when it is first asked for; empty where the device has not so much.
-  [[nodiscard]] const device_allocation& flush();
+  /// Made by reserve(): calls of both sides begin after that succeeded. Empty before.
+  [[nodiscard]] const device_allocation& flush() const { return flush_; }
   /// Has at least so much pinned memory from now on. Makes it anew where there is less; what was in
   /// it is lost then.
   base::status pin(std::uint64_t bytes);

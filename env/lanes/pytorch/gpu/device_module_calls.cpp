@@ -119,6 +119,11 @@ finding device_module_calls::wait_for_device() {
 
 finding device_module_calls::failed_reference(const runner_failure& why) {
   using enum runner_failure::kind;
+  if (why.failure_kind == refused && why.last.why == runner::cause::memory)
+    return {verdict_kind::unsupported, "",
+            "the device has too little memory for the reference beside the candidate: " + why.text +
+                ". Let the candidate keep less of it",
+            std::nullopt, why.last.why};
   const bool own = why.failure_kind == refused || why.failure_kind == fault;
   return {own ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
           "reference: " + why.text, std::nullopt, why.last.why};
@@ -185,7 +190,8 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   // As for the candidate: what a copy leaves in the device's caches is there for both.
   copies_.put_rest(own.inputs);
   if (auto f = get_ready(); !f.ok()) return f;
-  const auto asked = asks(*reference_, calls, reference_call_s, own, took);
+  const auto asked =
+      asks(*reference_, calls, reference_call_s * static_cast<double>(calls), own, took);
   if (asked && copies) return copy_outputs(calls, own.outputs, took);
   if (auto f = wait_for_device(); !f.ok()) return f;
   return asked ? finding{} : failed_reference(asked.error());

@@ -79,6 +79,7 @@ class device_module_calls {
 
   /// Who looks at the core before windows and between calls: not null.
   void look_by(core_look look) { look_ = std::move(look); }
+  [[nodiscard]] base::nanoseconds_t look() const { return look_(); }
 
   /// Numbers of the processes of the reference and of the candidate.
   [[nodiscard]] std::array<int, 2> processes() const;
@@ -100,7 +101,7 @@ class device_module_calls {
   /// was the last that the processor's caches served. `took` as above, with a tail.
   finding candidate_delivery(std::size_t calls, device_window& took);
   /// Calls of the candidate. Inputs that are not late are put there before the window, late bytes
-  /// just before each call's question (call_copies). `limit_s`: of the wall of each.
+  /// just before each call's question (call_copies). `limit_s`: of the wall of all.
   finding candidate(std::size_t calls, double limit_s, device_window& took);
   /// Whether what the candidate's outputs were right behind its last answer is what the reference
   /// gave. Limits are found as far as they are needed (widen_limits()). `unsupported`: they are

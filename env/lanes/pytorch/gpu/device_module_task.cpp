@@ -329,7 +329,7 @@ base::expected<std::unique_ptr<device_module_task>> prepare_device_module(
   const auto text = reference->child().describe(making, of_reference);
   if (!text) return tl::make_unexpected(reference_error(text.error()));
   QUERN_TRY(auto sheet, parse_module_sheet(*text));
-  QUERN_CHECK(check_use_of(sheet));
+  QUERN_CHECK(check_use_of(sheet, subject->degenerate));
   if (sheet.keeps_state)
     return base::fail(base::errc::exhausted,
                       "the reference keeps state from call to call, which is followed on a core "

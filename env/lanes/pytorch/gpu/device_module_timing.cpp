@@ -1,6 +1,7 @@
 // Times a module against its reference on one device.
 #include "env/lanes/pytorch/gpu/device_module_timing.hpp"
 
+#include <array>
 #include <vector>
 
 #include "env/gpu/check_layer.hpp"
@@ -69,6 +70,12 @@ class module_sides final : public timed_sides, private single_windows {
   finding rehearse() override;
   void begin() override;
   finding pair(std::size_t list, bool candidate_first, std::optional<window_pair>& took) override;
+  [[nodiscard]] std::size_t coming_state() override {
+    place_->settle();
+    const std::array looks{r_.calls->look(), r_.calls->look(), r_.calls->look()};
+    return calm_pairs::is_shared(looks) ? 1 : 0;
+  }
+  [[nodiscard]] std::size_t last_state() const override { return times_.last_state(); }
   [[nodiscard]] std::size_t counted_calls() const override { return slots_; }
   [[nodiscard]] bool narrow(std::span<const process_pairs> lists) const override {
     const process_pairs net = times_.net(lists.front(), charges());
@@ -107,8 +114,9 @@ class module_sides final : public timed_sides, private single_windows {
   finding deliver_by_reference();
   finding hidden_call();
   static bool charges() { return is_on(check_layer::charge); }
-  [[nodiscard]] double limit_s() const {
-    return least_wall_s + most_slower * r_.task->baseline_ns * 1e-9;
+  /// Of all calls of a window.
+  [[nodiscard]] double limit_s(std::size_t calls) const {
+    return least_wall_s + most_slower * r_.task->baseline_ns * 1e-9 * static_cast<double>(calls);
   }
 
   static constexpr const char* timed_call_is_wrong =
@@ -139,7 +147,7 @@ class module_sides final : public timed_sides, private single_windows {
 /// copied as those of a candidate are.
 finding module_sides::side(bool candidate, bool copies, std::size_t calls, device_window& took) {
   const step_clock step(steps_, "clock: windows with what stands around them");
-  if (candidate) return r_.calls->candidate(calls, limit_s(), took);
+  if (candidate) return r_.calls->candidate(calls, limit_s(calls), took);
   return r_.calls->reference(calls, copies, took);
 }
 

@@ -39,6 +39,13 @@ void module_window_times::window_took(std::size_t drawn, const window_margins& b
   margins_[drawn] = beside;
 }
 
+std::size_t module_window_times::last_state() const {
+  if (facts_.empty()) return 0;
+  const pair_facts& last = facts_.back();
+  if (last.reference_shared != last.candidate_shared) return 2;
+  return last.reference_shared ? 1 : 0;
+}
+
 std::size_t module_window_times::left_out() const {
   std::size_t left = 0;
   const auto by = chosen();

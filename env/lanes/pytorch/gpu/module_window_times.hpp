@@ -80,6 +80,8 @@ class module_window_times {
   /// The same: window `drawn` of the candidate.
   void window_took(std::size_t drawn, const window_margins& beside);
 
+  /// Of the last pair: 0 where it was calm, 1 where both windows were shared, else 2.
+  [[nodiscard]] std::size_t last_state() const;
   /// Pairs that do not count; and calls of each side in those that do.
   [[nodiscard]] std::size_t left_out() const;
   [[nodiscard]] std::size_t calls() const;

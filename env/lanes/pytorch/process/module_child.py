@@ -410,7 +410,9 @@ class Child:
     def weight_view(self, asked, place, number, shape, as_bool):
         """A tensor over weights that the evaluator keeps: in a region of the device, or in file 2."""
         if "region" in asked:
-            return self.memory.view(self.regions[asked["region"]] + place, number, shape, as_bool)
+            # The evaluator lends no such region for weights without elements; a view of none needs no address.
+            start = 0 if 0 in shape else self.regions[asked["region"]]
+            return self.memory.view(start + place, number, shape, as_bool)
         return view(asked["address"] + place, number, shape, as_bool)
 
     def weights(self, asked):

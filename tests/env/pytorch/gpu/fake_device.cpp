@@ -172,6 +172,9 @@ int32_t quern_context_free_bytes(quern_context*, uint64_t* out) {
   return 0;
 }
 int32_t quern_context_allocate(quern_context*, uint64_t bytes, quern_allocation* out) {
+  // A test may name a size that there is no room for.
+  const char* refused = std::getenv("QUERN_TEST_DEVICE_REFUSES");
+  if (refused != nullptr && std::strtoull(refused, nullptr, 10) == bytes) return -1;
   const uint64_t whole = (bytes + granule - 1) / granule * granule;
   const int fd = ::memfd_create("piece", MFD_CLOEXEC);
   if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(whole)) != 0) return -1;

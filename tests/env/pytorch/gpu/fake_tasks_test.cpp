@@ -50,6 +50,35 @@ def get_inputs():
   CHECK(contains(v.detail, "keeps state"));
 }
 
+TEST_CASE("a task without an input tensor is refused there, too") {
+  if (device_that_is_none() == nullptr) return;
+  const auto source_of = [](const std::string& name, const std::string& inputs) {
+    return "import torch\n\nclass " + name + "(torch.nn.Module):\n" +
+           "    def __init__(self):\n        super().__init__()\n"
+           "        self.table = torch.rand(24, 32)\n"
+           "    def forward(self, *numbers):\n        return self.table * 2\n\n"
+           "def get_inputs():\n    return " +
+           inputs + "\n";
+  };
+  const auto judged_with = [&](const std::string& inputs, bool degenerate) {
+    task subject = *task_of(source_of("Model", inputs));
+    subject.degenerate = degenerate;
+    return judged_by_fake(source_of("ModelNew", inputs), false,
+                          std::make_shared<const task>(subject));
+  };
+  for (const char* const inputs : {"[]", "[0.5, 3]"}) {
+    const verdict v = judged_with(inputs, false);
+    CAPTURE(inputs);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == "invalid_reference");
+    CHECK(contains(v.detail, "get_inputs gives no tensor"));
+    // The control: it is meant.
+    const verdict meant = judged_with(inputs, true);
+    CAPTURE(meant.detail);
+    CHECK(name_of(meant.kind) == "ok");
+  }
+}
+
 TEST_CASE("tasks are checked on the device that they are judged on") {
   auto* with = device_that_is_none();
   if (with == nullptr) return;

@@ -198,3 +198,53 @@ TEST_CASE("weights that a constructor changes on purpose are judged as it made t
   CHECK(name_of(by_name.kind) == "ok");
   CHECK(by_name.checks.front().name != "weights");
 }
+
+TEST_CASE("weights without elements need no memory, and are taken by their names") {
+  if (device_that_is_none() == nullptr) return;
+  const std::string reference = R"(
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.empty = torch.nn.Parameter(torch.zeros(0, 3))
+        self.register_buffer("none", torch.zeros(4, 0, dtype=torch.bool))
+
+    def forward(self, x):
+        return x + self.empty.sum() + self.none.sum()
+
+def get_inputs():
+    return [torch.rand(8, 8)]
+)";
+  const auto of = task_of(reference);
+  const auto with_result = [&](const std::string& result) {
+    std::string text = reference;
+    text.replace(text.find("class Model("), 12, "class ModelNew(");
+    const std::string old = "x + self.empty.sum() + self.none.sum()";
+    text.replace(text.find(old), old.size(), result);
+    return text;
+  };
+  for (const char* result : {"self.empty.sum() + x + self.none.sum()", "x.clone()"}) {
+    const verdict v = judged_by_fake(with_result(result), false, of);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == "ok");
+  }
+  CHECK(name_of(judged_by_fake(with_result("x + 1"), false, of).kind) == "wrong_value");
+}
+
+TEST_CASE("a device without room for what empties its cache is an error before any call") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  device_context& context = with->manager->context();
+  const module_places places({});
+  module_memory memory(context, 7);
+  ::setenv("QUERN_TEST_DEVICE_REFUSES", std::to_string(2 * context.facts().l2_bytes).c_str(), 1);
+  const auto refused = memory.reserve(places, 1, 0, 0);
+  ::unsetenv("QUERN_TEST_DEVICE_REFUSES");
+  REQUIRE_FALSE(refused);
+  CHECK(contains(refused.error().message, "GPU 0: "));
+  CHECK(memory.flush().empty());
+  // It is asked for again with the next task.
+  REQUIRE(memory.reserve(places, 1, 0, 0));
+  CHECK(memory.flush().bytes() >= 2 * context.facts().l2_bytes);
+}

@@ -277,6 +277,42 @@ TEST_CASE("a reference that no candidate can be compared with is not a candidate
   CHECK(contains(large.detail, "on a core at most 1024"));
 }
 
+TEST_CASE("a task without an input tensor is refused: a stored result would be right") {
+  if (judge() == nullptr) return;
+  const auto source_of = [](const std::string& name, const std::string& forward,
+                            const std::string& inputs) {
+    return "import torch\n\nclass " + name + "(torch.nn.Module):\n" +
+           "    def __init__(self):\n        super().__init__()\n"
+           "        self.table = torch.rand(24, 32)\n        self.calls = 0\n"
+           "    def forward(self, *numbers):\n        " +
+           forward + "\n\ndef get_inputs():\n    return " + inputs + "\n";
+  };
+  const auto judged_with = [&](const std::string& forward, const std::string& inputs,
+                               bool degenerate = false) {
+    task subject = *task_of(source_of("Model", forward, inputs));
+    subject.degenerate = degenerate;
+    return judged(source_of("ModelNew", forward, inputs), std::make_shared<const task>(subject));
+  };
+  const std::string doubles = "return self.table * 2";
+  for (const char* const inputs : {"[]", "[0.5, 3]", "[torch.rand(1).item()]"}) {
+    const verdict v = judged_with(doubles, inputs);
+    CAPTURE(inputs);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) == name_of(verdict_kind::invalid_reference));
+    CHECK(contains(v.detail, "get_inputs gives no tensor"));
+    CHECK(contains(v.detail, "mark the task degenerate"));
+  }
+  // Controls: it is meant; results differ from call to call; and there is a tensor.
+  const verdict meant = judged_with(doubles, "[]", true);
+  CAPTURE(meant.detail);
+  CHECK(name_of(meant.kind) == "ok");
+  const verdict state = judged_with("self.calls += 1; return self.table * self.calls", "[]");
+  CAPTURE(state.detail);
+  CHECK(name_of(state.kind) == "ok");
+  CHECK(name_of(judged_with("return self.table * numbers[0]", "[torch.rand(24, 32)]").kind) ==
+        "ok");
+}
+
 TEST_CASE("a task in 16 bits is judged with the room that 16 bits need") {
   if (judge() == nullptr) return;
   const auto of = task_of(layered, torch_precision::bf16);
