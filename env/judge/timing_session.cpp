@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "env/measure/round_schedule.hpp"
 
@@ -33,9 +34,15 @@ finding timing_session::run() {
 finding timing_session::until_narrow() {
   const std::size_t lists = sides_.lists();
   times_.pairs.resize(lists);
-  // Pairs that began with the candidate, less those that began with the other side, in each state.
-  // What the first window does to the second cancels where that is 0.
-  std::vector<std::array<int, timed_sides::pair_states>> leads(lists);
+  // Pairs that began with the candidate, less those that began with the other side, in each state
+  // and in all. What the first window does to the second cancels where that is 0. All come first: a
+  // state that goes with the order would have the same order for ever.
+  constexpr int most_in_all = 2;
+  struct orders {
+    std::array<int, timed_sides::pair_states> lead{};
+    int in_all = 0;
+  };
+  std::vector<orders> leads(lists);
   // Where pairs are left out, or windows take long, it ends without enough of them.
   const double patience_s = 4 * budget_s_ + 2;
   double look_s = budget_s_;
@@ -52,14 +59,17 @@ finding timing_session::until_narrow() {
     if (auto f = sides_.between(); !f.ok()) return f;
     const std::size_t list = round % lists;
     auto& pairs = times_.pairs[list];
-    auto& lead = leads[list];
-    const int so_far = lead[sides_.coming_state()];
+    auto& [lead, in_all] = leads[list];
+    const std::size_t coming = sides_.coming_state();
+    const int so_far = std::abs(in_all) >= most_in_all ? in_all : lead[coming];
     const bool first = so_far == 0 ? order_.chance(0.5) : so_far < 0;
     std::optional<window_pair> took;
     if (auto f = sides_.pair(list, first, took); !f.ok()) return f;
     if (!took) continue;
     pairs.push_back(*took);
-    lead[sides_.last_state()] += first ? 1 : -1;
+    const int more = first ? 1 : -1;
+    lead[sides_.last_state()] += more;
+    in_all += more;
   }
   return {};
 }

@@ -40,8 +40,9 @@ bool is_standing(int process) {
 }
 
 base::status standing_process::stop(int process, double seconds) {
-  if (process_ == process) return {};
-  go_on();
+  // Somebody else may have let it go on.
+  if (process_ == process && is_standing(process)) return {};
+  if (process_ != process) go_on();
   if (::kill(process, SIGSTOP) != 0) {
     if (errno == ESRCH) return {};
     return base::fail_errno(fmt::format("stopping process {}", process));

@@ -21,7 +21,7 @@ class standing_process {
   ~standing_process() { go_on(); }
 
   /// Stops all threads of `process` (SIGSTOP), and waits until the first stands: one that is inside
-  /// a system call ends it first. Nothing happens if it was stopped by this object. One that ended
+  /// a system call ends it first. One that ended
   /// stands. Errors: timeout after `seconds`, when it may go on; others: the kernel refuses.
   base::status stop(int process, double seconds);
   /// Lets it go on, if it was stopped by this object.

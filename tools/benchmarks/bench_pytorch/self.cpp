@@ -72,17 +72,13 @@ struct self_work {
 
 /// One task behind the other: to change to another one takes as long as to judge.
 base::expected<self_work> self_work_of(const pytorch_bench_options& o) {
+  pytorch_bench_options all = o;
+  all.only.clear();
+  std::vector<std::string> names;
+  for (const self_case& one : self_cases(all))
+    names.push_back(one.name);
+  QUERN_CHECK(check_only(o.only, names));
   self_work work{self_cases(o), {}, {}};
-  if (work.cases.empty()) {
-    pytorch_bench_options all = o;
-    all.only.clear();
-    std::vector<std::string> names;
-    for (const self_case& one : self_cases(all))
-      names.push_back(one.name);
-    return base::fail(base::errc::invalid_argument,
-                      "--only {}: no case has that in its name; they are {}", o.only,
-                      fmt::join(names, ", "));
-  }
   std::map<std::size_t, std::shared_ptr<const env::task>> tasks;
   for (std::size_t c = 0; c < work.cases.size(); ++c) {
     const self_case& one = work.cases[c];

@@ -115,7 +115,7 @@ answered<void> device_module::wake() {
 answered<base::nanoseconds_t> device_module::run(int calls, question_limits limits,
                                                  call_times* each, const core_look& look,
                                                  const call_preparation& prepare) {
-  constexpr double least_s = 1;  // of a call, whatever is left of the limit
+  constexpr double least_s = 0.01;  // of a call, whatever is left of the limit
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   return ask_each(calls, each, look, prepare, [&](int call) {

@@ -134,8 +134,7 @@ finding device_module_calls::stop_candidate() {
   const auto stopped = stands_.stop(candidate_.child().pid(), standing_s);
   if (stopped) return {};
   if (stopped.error().code != base::errc::timeout) return of_host(stopped.error().message);
-  return {verdict_kind::timeout, "time",
-          "while the reference was measured: " + stopped.error().message, std::nullopt};
+  return explain({runner_failure::kind::timeout, {}, stopped.error().message}, "time");
 }
 
 /// Brings the process's context to the device by a launch of its own: else the first call would
@@ -168,12 +167,18 @@ answered<void> device_module_calls::asks(device_module& whom, std::size_t calls,
   return {};
 }
 
-/// Copies outputs of a side behind its last answer. Who left the device or its engines at work is
-/// told by the time of that.
-finding device_module_calls::copy_outputs(std::size_t calls, std::uint64_t outputs,
-                                          device_window& took) {
+/// Copies outputs of a side just behind its last answer, while its process stands still. Who left
+/// the device or its engines at work, or does not stop, is told by the time of that.
+finding device_module_calls::copy_outputs(device_module& whom, std::size_t calls,
+                                          std::uint64_t outputs, device_window& took) {
   const base::steady_clock clock;
   const auto answered = clock.now_ns();
+  standing_process alike;
+  if (&whom == &candidate_) {
+    if (auto f = stop_candidate(); !f.ok()) return f;
+  } else if (stands_still_ && is_on(check_layer::still)) {
+    (void)alike.stop(whom.child().pid(), standing_s);
+  }
   context_.copy(memory_.snapshot(), outputs, output_bytes(calls));
   if (auto f = wait_for_device(); !f.ok()) return f;
   copies_.pass_through_engines(flush_.address());
@@ -192,9 +197,13 @@ finding device_module_calls::reference(std::size_t calls, bool copies, device_wi
   if (auto f = get_ready(); !f.ok()) return f;
   const auto asked =
       asks(*reference_, calls, reference_call_s * static_cast<double>(calls), own, took);
-  if (asked && copies) return copy_outputs(calls, own.outputs, took);
-  if (auto f = wait_for_device(); !f.ok()) return f;
-  return asked ? finding{} : failed_reference(asked.error());
+  if (!asked) {
+    auto f = wait_for_device();
+    return f.ok() ? failed_reference(asked.error()) : f;
+  }
+  auto f = copies ? copy_outputs(*reference_, calls, own.outputs, took) : wait_for_device();
+  took.each.looks.push_back(look_());
+  return f;
 }
 
 /// As asks(), but that results are delivered once more.
@@ -228,9 +237,7 @@ finding device_module_calls::candidate_delivery(std::size_t calls, device_window
     auto f = wait_for_device();
     return f.ok() ? explain(done.error(), "time") : f;
   }
-  if (auto f = stop_candidate(); !f.ok()) return f;
-  if (auto f = wait_for_device(); !f.ok()) return f;
-  return copy_outputs(calls, memory_.candidate_outputs(), took);
+  return copy_outputs(candidate_, calls, memory_.candidate_outputs(), took);
 }
 
 finding device_module_calls::candidate(std::size_t calls, double limit_s, device_window& took) {
@@ -247,8 +254,8 @@ finding device_module_calls::candidate(std::size_t calls, double limit_s, device
     auto f = wait_for_device();
     return f.ok() ? explain(asked.error(), "time") : f;
   }
-  if (auto f = stop_candidate(); !f.ok()) return f;
-  if (auto f = copy_outputs(calls, own.outputs, took); !f.ok()) return f;
+  if (auto f = copy_outputs(candidate_, calls, own.outputs, took); !f.ok()) return f;
+  took.each.looks.push_back(look_());
   return look_at_samples();
 }
 

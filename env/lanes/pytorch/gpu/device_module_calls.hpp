@@ -28,9 +28,9 @@ struct device_window {
   double wake_ns = 0;
   /// From the copies before the first question to the last answer, less pauses (call_copies).
   double answer_ns = 0;
-  /// From there until a copy of its outputs was made, in the evaluator's context, and some bytes
-  /// had gone to the device and back. Work that is put off until behind the answer makes it longer,
-  /// or comes too late to be copied. 0: not copied.
+  /// From there until its process stood still, a copy of its outputs was made, in the evaluator's
+  /// context, and some bytes had gone to the device and back. Work that is put off until behind the
+  /// answer makes it longer, or comes too late to be copied. 0: not copied.
   double tail_ns = 0;
   base::nanoseconds_t begun_ns = 0;  ///< when answer_ns begins, by a steady clock
   call_times each;
@@ -126,7 +126,8 @@ class device_module_calls {
                       device_window& took);
   answered<void> delivers(device_module& from, std::size_t calls, const call_preparation& prepare,
                           device_window& took);
-  finding copy_outputs(std::size_t calls, std::uint64_t outputs, device_window& took);
+  finding copy_outputs(device_module& whom, std::size_t calls, std::uint64_t outputs,
+                       device_window& took);
   [[nodiscard]] side_memory of_reference() const {
     return {memory_.reference_inputs(), memory_.reference_outputs()};
   }

@@ -312,6 +312,15 @@ module_timing_result module_sides::measure() {
       if (result_.outcome = deliver_by_reference(); !result_.outcome.ok())
         return std::move(result_);
       result_.is_hidden = times_.is_hidden(recorded);
+      if (times_.deliveries() < module_window_times::least_deliveries) {
+        result_.outcome = {
+            verdict_kind::noisy, "",
+            fmt::format("{} deliveries were measured on a core in the state of the "
+                        "calls that count, {} are needed: others use it now and then",
+                        times_.deliveries(), module_window_times::least_deliveries),
+            std::nullopt};
+        return std::move(result_);
+      }
     }
     result_.pairs = times_.net(std::move(recorded), charges());
   }
@@ -323,6 +332,7 @@ module_timing_result module_sides::measure() {
   result_.delivery_spread_ns = times_.delivery_spread_ns();
   result_.tail_ns = times_.forgiven_ns();
   result_.left_out = static_cast<std::int64_t>(times_.left_out());
+  result_.on_shared_core = times_.on_shared_core();
   result_.calls += static_cast<std::int64_t>(times_.calls());
   if (module_window_times::is_nothing_left(result_.pairs))
     result_.outcome = {

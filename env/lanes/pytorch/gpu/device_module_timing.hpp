@@ -48,6 +48,7 @@ struct module_timing_result {
   std::int64_t calls = 0;  ///< of each side that counted
   /// Pairs that did not count, since their core was in another state (calm_pairs).
   std::int64_t left_out = 0;
+  bool on_shared_core = false;  ///< all that count were
   double seconds = 0;
 };
 

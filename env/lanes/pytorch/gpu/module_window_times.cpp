@@ -70,6 +70,13 @@ process_pairs module_window_times::counted(const process_pairs& pairs) const {
   return some;
 }
 
+std::size_t module_window_times::deliveries() const {
+  const auto by = chosen();
+  if (by == calm_pairs::choice::all) return deliveries_.size();
+  const bool shared = by == calm_pairs::choice::shared;
+  return static_cast<std::size_t>(std::ranges::count(deliveries_, shared, &delivery::shared));
+}
+
 std::vector<double> module_window_times::delivered_ns() const {
   const auto by = chosen();
   std::vector<double> all, alike;

@@ -85,8 +85,10 @@ class module_window_times {
   /// Pairs that do not count; and calls of each side in those that do.
   [[nodiscard]] std::size_t left_out() const;
   [[nodiscard]] std::size_t calls() const;
-  /// Deliveries that count.
-  [[nodiscard]] std::size_t deliveries() const { return delivered_ns().size(); }
+  /// Deliveries in the state of the pairs that count.
+  [[nodiscard]] std::size_t deliveries() const;
+  /// Whether the pairs that count were all measured on a shared core.
+  [[nodiscard]] bool on_shared_core() const { return chosen() == calm_pairs::choice::shared; }
   /// Median of d / n; 0 without one.
   [[nodiscard]] double delivery_ns() const;
   /// From the least to the most d / n: a call may have taken longer than it is said to by that.

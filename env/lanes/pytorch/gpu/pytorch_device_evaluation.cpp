@@ -284,13 +284,16 @@ bool pytorch_device_evaluation::measure_once(const measure_protocol& protocol, s
   verdict_.checks.push_back(
       {"timed outputs", result.outcome.right(),
        result.outcome.ok()
-           ? fmt::format("{} calls of each; {:.1f} us taken off each for what stands "
-                         "around it{}",
-                         result.calls, result.delivery_ns / 1000,
-                         result.left_out > 0 ? fmt::format("; {} pairs left out, their core was "
-                                                           "shared at times",
-                                                           result.left_out)
-                                             : "")
+           ? fmt::format(
+                 "{} calls of each; {:.1f} us taken off each for what stands "
+                 "around it{}",
+                 result.calls, result.delivery_ns / 1000,
+                 result.left_out > 0
+                     ? fmt::format("; {} pairs left out, in which the "
+                                   "core was {}",
+                                   result.left_out,
+                                   result.on_shared_core ? "not shared throughout" : "shared")
+                     : "")
            : result.outcome.detail});
   if (!settle_call(result.outcome)) return false;
   into = std::move(result.pairs);

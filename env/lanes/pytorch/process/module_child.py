@@ -391,7 +391,7 @@ class Child:
         """Inputs of calls `first` ..., one for each of `seeds`. `row`: they may be drawn together, by the first of these."""
         first, seeds = asked["first"], asked["seeds"]
         if asked["row"] and asked["family"] == "nominal" and self.rows.can_be_drawn(seeds[0]):
-            self.rows.draw(seeds[0], first, len(seeds))
+            self.rows.draw(seeds, first)
         else:
             self.draw_each(seeds, first, asked["family"])
         self.memory.wait()

@@ -66,12 +66,13 @@ class Rows:
         of_calls = torch.empty(calls, device=self.child.memory.device)
         return torch.vmap(lambda _: tuple(plain_among(self.child.drawn_inputs())), randomness="different")(of_calls)
 
-    def draw(self, seed, first, calls):
-        """To the places of calls `first` ..., by copies of each tensor of several calls."""
-        seed_all(seed)
+    def draw(self, seeds, first):
+        """To the places of calls `first` ..., one for each seed, by copies of each tensor of several calls. Each part has a seed of
+        its own: a text that seeds generators itself would leave the parts behind the first alike in all rows."""
         at_once = max(1, PART // max((stride for _, stride, _, _ in self.child.places), default=PART))
-        for begin in range(first, first + calls, at_once):
-            self.draw_part(begin, min(at_once, first + calls - begin))
+        for begin in range(0, len(seeds), at_once):
+            seed_all(seeds[begin])
+            self.draw_part(first + begin, min(at_once, len(seeds) - begin))
 
     def draw_part(self, first, calls):
         of = self.child

@@ -354,6 +354,14 @@ int32_t quern_python_lock(char* problem, int32_t room) {
   return env::tell({base::errc::unavailable, std::strerror(error)}, problem, room);
 }
 
+void quern_python_hear_ends_alone() {
+  // What Python sets has no such flag.
+  struct sigaction action {};
+  if (sigaction(SIGCHLD, nullptr, &action) != 0) return;
+  action.sa_flags |= SA_NOCLDSTOP;
+  sigaction(SIGCHLD, &action, nullptr);
+}
+
 int32_t quern_python_serve(int32_t socket, const quern_python_handlers* handlers) {
   env::python_socket = socket;
   env::tell_python_faults();

@@ -77,6 +77,10 @@ QUERN_PYTHON_PART int32_t quern_python_complete(const char* spec, uint32_t* laye
  * all threads there are. After an error the process must exit. */
 QUERN_PYTHON_PART int32_t quern_python_lock(char* problem, int32_t room);
 
+/* From now on this process's handler of SIGCHLD hears of children that end, and no longer of those that are stopped or go
+ * on: an evaluator does that to them with each window. */
+QUERN_PYTHON_PART void quern_python_hear_ends_alone(void);
+
 /* How often torch's allocator of the CPU was refused memory in this process, and how often anybody a thread. They count
  * only in a process that was started with this library in LD_PRELOAD, and in its children. */
 QUERN_PYTHON_PART uint64_t quern_python_refused_memory(void);
