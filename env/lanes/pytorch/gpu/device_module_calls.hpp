@@ -62,7 +62,7 @@ class device_module_calls {
   void end_candidate_by(candidate_end end) { end_candidate_ = std::move(end); }
   /// While it lives, the candidate's process stands still but in its windows and deliveries, from
   /// the launch that wakes it to its last answer: what it did beside would make windows of the
-  /// reference slower, or be work that no clock sees. Outlives nothing that asks the candidate.
+  /// reference slower, or be work that no clock sees. Meanwhile nobody else asks the candidate.
   class only_when_asked {
    public:
     explicit only_when_asked(device_module_calls& of) : of_(of) { of_.stands_still_ = true; }
