@@ -21,7 +21,7 @@ namespace quern::env {
 /// Of one measurement. Times are nanoseconds. Thread-compatible.
 class idle_charge {
  public:
-  /// Of fewer trusted windows than `least_trusted` nothing is known: a candidate is forgiven all.
+  /// If there are fewer trusted windows than `least_trusted`, a candidate is forgiven all.
   explicit idle_charge(std::size_t least_trusted = 5) : least_trusted_(least_trusted) {}
 
   /// A side's CPU clock at its answer, and just before the next question: what lies between is

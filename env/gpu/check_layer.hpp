@@ -13,8 +13,8 @@ enum class check_layer {
   content,    ///< every call has new content, hidden rounds and plants among it
   late,       ///< a part of a module's inputs is copied just before its call is asked for
   pause,      ///< in some calls a part of that comes 20 us later
-  sample,     ///< of some calls outputs are read at the answer; which call is the last is drawn
-  still,      ///< the process of a module stands still while it is not asked
+  sample,     ///< outputs of some calls are read at the answer, and the last call is drawn
+  still,      ///< a module's process stands still while it is not asked
   poison,     ///< outputs and workspace hold a secret word before every call
   read_only,  ///< inputs are mapped for reading where candidates and references run
   memory,     ///< what a candidate's process takes of the device's memory is looked at

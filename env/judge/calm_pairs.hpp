@@ -11,10 +11,9 @@
 
 namespace quern::env {
 
-/// The pairs of one measurement, in their order. Those that count were measured in one state of the
-/// core, if there are enough of them: while another hardware thread of it is busy, calls take up to
-/// twice as long, and not all kinds of work by the same factor, so what is in both states is
-/// uneven.
+/// The pairs of one measurement, in their order. If there are enough of them, those that count were
+/// measured in one state of the core. While another hardware thread of it is busy, calls take up to
+/// twice as long, and not all kinds of work by the same factor. So pairs of both states are uneven.
 ///
 /// What a candidate does may lower the clock rate, which looks like sharing: it could have those
 /// pairs left out in which it was slow. So all count where its windows are shared more often than
@@ -47,7 +46,8 @@ class calm_pairs {
   }
 
   std::vector<state> pairs_;
-  std::array<std::size_t, 4> counts_{};  ///< of pairs in each state
+  /// How many pairs are in each state.
+  std::array<std::size_t, 4> counts_{};
 };
 
 }  // namespace quern::env

@@ -20,15 +20,16 @@ class standing_process {
   /// As go_on().
   ~standing_process() { go_on(); }
 
-  /// Stops all threads of `process` (SIGSTOP), and waits until the first stands: one that is inside
-  /// a system call ends it first. One that ended
-  /// stands. Errors: timeout after `seconds`, when it may go on; others: the kernel refuses.
+  /// Stops all threads of `process` (SIGSTOP) and waits until the first stands: a thread that is
+  /// inside a system call ends it first. A process that ended stands. Errors: timeout after
+  /// `seconds`, and it goes on; any other: the kernel refuses.
   base::status stop(int process, double seconds);
   /// Lets it go on, if it was stopped by this object.
   void go_on();
 
  private:
-  int process_ = 0;  ///< that was stopped; 0: none
+  /// Its number, if it was stopped here; 0: none is.
+  int process_ = 0;
 };
 
 }  // namespace quern::env

@@ -75,7 +75,8 @@ class call_copies {
   module_memory& memory_;
   std::uint64_t staged_ = 0;
   std::vector<one_call> calls_;
-  std::size_t sampled_ = 0;  ///< calls behind which samples were due, from the first on
+  /// How many calls have had their samples, from the first on.
+  std::size_t sampled_ = 0;
 };
 
 }  // namespace quern::env

@@ -107,8 +107,7 @@ void device_module_calls::poison(std::uint64_t outputs, std::size_t calls) {
 
 /// With nothing left to do on the device, and nothing in its cache.
 finding device_module_calls::get_ready() {
-  if (flushes_ && !flush_.empty())
-    context_.check_pattern(flush_.address(), 2 * context_.facts().l2_bytes, 0);
+  if (flushes_) context_.check_pattern(flush_.address(), 2 * context_.facts().l2_bytes, 0);
   return wait_for_device();
 }
 
@@ -146,6 +145,7 @@ answered<void> device_module_calls::wakes(device_module& whom, device_window& to
   if (&whom == &candidate_) {
     stands_.go_on();
   } else if (stands_still_ && is_on(check_layer::still)) {
+    // Whether it can be stopped is told where its outputs are copied.
     standing_process alike;
     (void)alike.stop(whom.child().pid(), standing_s);
   }
@@ -177,7 +177,8 @@ finding device_module_calls::copy_outputs(device_module& whom, std::size_t calls
   if (&whom == &candidate_) {
     if (auto f = stop_candidate(); !f.ok()) return f;
   } else if (stands_still_ && is_on(check_layer::still)) {
-    (void)alike.stop(whom.child().pid(), standing_s);
+    if (const auto stopped = alike.stop(whom.child().pid(), standing_s); !stopped)
+      return of_host("reference: " + stopped.error().message);
   }
   context_.copy(memory_.snapshot(), outputs, output_bytes(calls));
   if (auto f = wait_for_device(); !f.ok()) return f;

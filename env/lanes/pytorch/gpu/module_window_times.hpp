@@ -27,8 +27,10 @@ struct window_margins {
 /// What is known of a pair beside its times.
 struct pair_facts {
   bool candidate_first = false;
-  bool reference_shared = false, candidate_shared = false;  ///< whether the core of a window was
-  std::size_t calls = 1;                                    ///< of each window
+  /// Whether the core was shared in a window.
+  bool reference_shared = false, candidate_shared = false;
+  /// How many each window has.
+  std::size_t calls = 1;
   window_margins reference, candidate;
 };
 
@@ -55,7 +57,8 @@ struct pair_facts {
 /// Thread-compatible.
 class module_window_times {
  public:
-  /// Of fewer in the state of the pairs that count, all deliveries count.
+  /// If fewer are in the state of the pairs that count, all deliveries count, and the measurement
+  /// should have more (deliveries()).
   static constexpr std::size_t least_deliveries = 3;
 
   /// What is left of a call when d is taken off, at least: below it nothing is told apart from
@@ -85,7 +88,8 @@ class module_window_times {
   /// Pairs that do not count; and calls of each side in those that do.
   [[nodiscard]] std::size_t left_out() const;
   [[nodiscard]] std::size_t calls() const;
-  /// Deliveries in the state of the pairs that count.
+  /// How many are in the state of the pairs that count. Below least_deliveries a result is no
+  /// verdict.
   [[nodiscard]] std::size_t deliveries() const;
   /// Whether the pairs that count were all measured on a shared core.
   [[nodiscard]] bool on_shared_core() const { return chosen() == calm_pairs::choice::shared; }
@@ -135,9 +139,11 @@ class module_window_times {
   bool chooses_;
   std::vector<delivery> deliveries_;
   calm_pairs states_;
-  std::vector<pair_facts> facts_;          ///< of pairs, by their number
-  std::vector<window_margins> reference_;  ///< of windows of the reference alone
-  std::vector<window_margins> margins_;    ///< of windows of the candidate alone, by their number
+  /// By number of the pair.
+  std::vector<pair_facts> facts_;
+  /// Where sides are measured one after the other: of the reference, and of the candidate by
+  /// number.
+  std::vector<window_margins> reference_, margins_;
   double delivery_tail_ns_ = 0;
 };
 
