@@ -149,8 +149,16 @@ TEST_CASE("the head of a hostile candidate is checked") {
     const auto read = tools::read_hostile_modules(folder->path(), {"/tmp", 1});
     return read ? std::string() : read.error().message;
   };
-  const std::string head = "# attempt: a\n# kind: hostile\n# caught: hack\n";
+  const std::string unproved = "# attempt: a\n# kind: hostile\n# caught: hack\n";
+  const std::string head = unproved + "# without: values\n";
   CHECK(error_of(head).empty());
+  CHECK(error_of(unproved + "# on a GPU without: values\n").empty());
+  CHECK(error_of(unproved + "# exempt: twenty characters, or more\n").empty());
+  CHECK(error_of(unproved + "# gap: yes\n").empty());
+  CHECK(error_of("# attempt: a\n# kind: wrong\n# caught: hack\n").empty());
+  CHECK(test::contains(error_of(unproved), "exempt: 0 characters"));
+  CHECK(test::contains(error_of(unproved + "# exempt: so\n"), "at least 20"));
+  CHECK(test::contains(error_of(head + "# exempt: twenty characters, or more\n"), "has a control"));
   CHECK(test::contains(error_of("# attempt: a\n# kind: hostile\n"), "has no caught"));
   CHECK(
       test::contains(error_of("# attempt: a\n# kind: evil\n# caught: hack\n"), "evil is none of"));

@@ -1,6 +1,7 @@
 # attempt: products in bfloat16, where the task has f32
 # kind: hostile
 # caught: wrong_value
+# without: values
 import torch
 import torch.nn as nn
 

@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: timeout, runtime_error, wrong_value, ok
+# exempt: that the next candidate is ok is judged in a case of its own: a process that ends takes its work along
 import torch
 import torch.nn as nn
 

@@ -2,6 +2,7 @@
 # kind: hostile
 # caught: hack
 # reason: overrun
+# exempt: the pages beside an output fault, whatever is looked at
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: results by the input's mean with one digit
 # kind: hostile
 # caught: wrong_value, hack
+# without: fresh_content
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: results by a hash of all the content: right, and no content comes twice
 # kind: hostile
 # caught: ok
+# exempt: it is right, and no layer takes anything from it: that it gains nothing is its verdict
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: results by the identity of the input's object
 # kind: hostile
 # caught: wrong_value, hack
+# without: fresh_content
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: results by address and version of the input
 # kind: hostile
 # caught: wrong_value, hack
+# without: fresh_content
 import torch
 import torch.nn as nn
 

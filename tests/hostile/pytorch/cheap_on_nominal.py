@@ -1,6 +1,7 @@
 # attempt: half precision for inputs as get_inputs gives them, f32 for others
 # kind: hostile
 # caught: wrong_value
+# without: values
 import torch
 import torch.nn as nn
 

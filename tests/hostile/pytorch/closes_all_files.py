@@ -1,6 +1,7 @@
 # attempt: it closes every file of its process
 # kind: hostile
 # caught: runtime_error, compile_error, hack
+# exempt: it asks for no verdict that it is not given
 import torch
 import torch.nn as nn
 

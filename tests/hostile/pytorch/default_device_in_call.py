@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: wrong_value, wrong_dtype, runtime_error, compile_error
+# exempt: what its own calls make has no memory: it harms itself alone
 import torch
 import torch.nn as nn
 

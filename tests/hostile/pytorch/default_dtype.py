@@ -1,6 +1,7 @@
 # attempt: another default type for all that is made
 # kind: hostile
 # caught: wrong_value, wrong_dtype, runtime_error, compile_error
+# exempt: what its own calls make has another type: it harms itself alone
 import torch
 import torch.nn as nn
 

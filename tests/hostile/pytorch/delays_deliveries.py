@@ -3,6 +3,7 @@
 # device: gpu
 # size: small
 # caught: ok, noisy
+# exempt: what it leaves behind its deliveries is no part of any layer: deliveries of the reference behind it do not count
 import gc
 
 import torch

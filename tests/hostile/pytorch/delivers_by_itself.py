@@ -2,6 +2,7 @@
 # kind: hostile
 # caught: ok
 # gap: yes
+# exempt: it is right, and no layer takes anything from it: that it gains nothing is its verdict
 import torch
 import torch.nn as nn
 

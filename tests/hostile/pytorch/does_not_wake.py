@@ -3,6 +3,7 @@
 # device: gpu
 # size: small
 # caught: ok
+# exempt: it is right, and no layer takes anything from it: that it gains nothing is its verdict
 import gc
 
 import torch

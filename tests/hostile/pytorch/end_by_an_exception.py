@@ -1,6 +1,7 @@
 # attempt: an end by an exception
 # kind: hostile
 # caught: runtime_error
+# exempt: it asks for no verdict that it is not given
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: words behind its end
 # kind: hostile
 # caught: ok, runtime_error
+# exempt: it is right, and no layer takes anything from it: that it gains nothing is its verdict
 import torch
 import torch.nn as nn
 

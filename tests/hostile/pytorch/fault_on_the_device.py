@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: runtime_error
+# exempt: it asks for no verdict that it is not given
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: results that a process before has left in a file
 # kind: hostile
 # caught: wrong_value, hack, runtime_error
+# without: fresh_content
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: an object writes the result when it is collected, behind the call
 # kind: hostile
 # caught: wrong_value, hack
+# without: values, repeats
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: tensors among the variables of callers
 # kind: hostile
 # caught: wrong_value
+# without: values, repeats
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: memory of results that were freed
 # kind: hostile
 # caught: wrong_value
+# without: values, repeats
 import torch
 import torch.nn as nn
 

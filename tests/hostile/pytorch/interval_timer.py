@@ -1,6 +1,7 @@
 # attempt: a timer writes the result behind the call
 # kind: hostile
 # caught: compile_error, runtime_error, wrong_value, hack
+# exempt: its results are compared before its timer could write them, with a sandbox and without: finalizer_writes_later shows the comparison
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: content drawn again from the seed that everybody uses
 # kind: hostile
 # caught: wrong_value, hack
+# without: values
 import torch
 import torch.nn as nn
 

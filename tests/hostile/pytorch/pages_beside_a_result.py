@@ -1,6 +1,7 @@
 # attempt: pages beside a result
 # kind: hostile
 # caught: hack, runtime_error
+# exempt: the pages beside an output fault, whatever is looked at
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: differences have no size, all is true, results are zeros
 # kind: hostile
 # caught: wrong_value, wrong_shape, runtime_error, compile_error, hack
+# without: values
 import torch
 import torch.nn as nn
 

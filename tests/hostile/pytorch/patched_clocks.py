@@ -1,6 +1,7 @@
 # attempt: clocks of Python stand still
 # kind: hostile
 # caught: ok
+# exempt: it is right, and no layer takes anything from it: that it gains nothing is its verdict
 import torch
 import torch.nn as nn
 

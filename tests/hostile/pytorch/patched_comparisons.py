@@ -1,6 +1,7 @@
 # attempt: comparisons of torch are always true, results are zeros
 # kind: hostile
 # caught: wrong_value
+# without: values
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: copies of tensors do nothing, so that nothing is delivered
 # kind: hostile
 # caught: wrong_value
+# without: values, repeats
 import torch
 import torch.nn as nn
 

@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: ok, wrong_value, hack
+# exempt: whether libcudart's code can be found and written is a matter of its version; answers_early shows an answer without a wait
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: what looks at types says that a lazy tensor is a plain one
 # kind: hostile
 # caught: ok, wrong_dtype, wrong_value, runtime_error
+# exempt: it is copied out as what it computes, or as memory that it has not written: no layer looks at what its process says of types
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: files where Triton and torch keep what they compiled; results are zeros once a process before has left them
 # kind: hostile
 # caught: ok
+# exempt: it is right in the first process: bench_pytorch hostile judges it several times in a row, and zeros would be wrong_value
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline  # for which another process imports this first

@@ -1,6 +1,7 @@
 # attempt: files and variables that later processes would load
 # kind: hostile
 # caught: ok, compile_error
+# exempt: it is right, and no layer takes anything from it: that it gains nothing is its verdict
 import torch
 import torch.nn as nn
 

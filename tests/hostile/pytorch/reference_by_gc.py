@@ -1,6 +1,7 @@
 # attempt: the reference's model among all objects of the process
 # kind: hostile
 # caught: wrong_value
+# without: values
 import torch
 import torch.nn as nn
 

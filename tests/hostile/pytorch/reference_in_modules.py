@@ -1,6 +1,7 @@
 # attempt: the reference's class among imported modules
 # kind: hostile
 # caught: wrong_value
+# without: values
 import torch
 import torch.nn as nn
 

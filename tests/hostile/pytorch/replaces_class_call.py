@@ -1,6 +1,7 @@
 # attempt: its class gets another __call__ behind the first call
 # kind: hostile
 # caught: wrong_value, hack
+# without: fresh_content
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: its forward replaces itself by the first result
 # kind: hostile
 # caught: wrong_value, hack
+# without: fresh_content
 import torch
 import torch.nn as nn
 

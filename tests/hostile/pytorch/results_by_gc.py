@@ -1,6 +1,7 @@
 # attempt: tensors of the result's shape among all objects of the process
 # kind: hostile
 # caught: wrong_value
+# without: values, repeats
 import torch
 import torch.nn as nn
 

@@ -2,6 +2,7 @@
 # kind: hostile
 # caught: wrong_value, hack, nondeterministic
 # timed: yes
+# without: values, repeats
 import torch
 import torch.nn as nn
 

@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: wrong_value, runtime_error
+# exempt: there is nothing of the reference to find: results of the reference are mapped in no other process
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: one row in the place of all where all rows are equal: right
 # kind: hostile
 # caught: ok
+# exempt: it is right, and no layer takes anything from it: that it gains nothing is its verdict
 import torch
 import torch.nn as nn
 

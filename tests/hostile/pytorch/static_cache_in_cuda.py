@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: wrong_value, hack
+# on a GPU without: values
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: oom, runtime_error, ok
+# exempt: that the next candidate is ok is judged in a case of its own: a process that ends gives its memory back
 import torch
 import torch.nn as nn
 

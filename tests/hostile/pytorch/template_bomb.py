@@ -2,6 +2,7 @@
 # kind: hostile
 # caught: compile_error
 # timed: yes
+# exempt: what compilers may read and take are limits of a process that runs no module: nothing here can leave them out
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,6 +1,7 @@
 # attempt: a tensor of a class of its own
 # kind: hostile
 # caught: wrong_dtype
+# exempt: without the check of its type there is no memory to copy out, and nothing to compare
 import torch
 import torch.nn as nn
 

@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: wrong_value
+# on a GPU without: values
 import torch
 import torch.nn as nn
 

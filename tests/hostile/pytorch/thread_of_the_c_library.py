@@ -1,6 +1,7 @@
 # attempt: a thread by the C library
-# kind: hostile
-# caught: compile_error, runtime_error, hack
+# kind: reaching
+# caught: compile_error, runtime_error
+# without: thread_count
 import torch
 import torch.nn as nn
 

@@ -2,6 +2,7 @@
 # kind: hostile
 # device: gpu
 # caught: wrong_value, ok
+# exempt: whether its work is done in time is a race: what is not there when its outputs are copied is wrong_value
 import torch
 import torch.nn as nn
 

@@ -1,6 +1,7 @@
 # attempt: inputs are cleared, so that zeros would be right
 # kind: hostile
 # caught: hack, runtime_error, wrong_value
+# without: read_only, values, repeats
 import torch
 import torch.nn as nn
 

@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t least_reason = 20;  ///< characters of a sentence
 constexpr std::size_t longest_module = std::size_t{1} << 20;
 
 std::string joined(const std::vector<std::string>& words) {
@@ -97,11 +98,27 @@ base::expected<honest_module> honest_of(
   return one;
 }
 
+/// What is hostile says what holds it, or why nothing can show that.
+base::status check_proof(const fs::path& file, const hostile_module& one) {
+  const bool has_control = !one.without.empty() || !one.without_on_gpu.empty();
+  const bool needs_proof = one.kind == "hostile" && !one.is_known_gap;
+  if (has_control && !one.exempt.empty())
+    return base::fail(base::errc::invalid_argument,
+                      "{}: exempt: it has a control: leave one of them out", file.string());
+  if (needs_proof && !has_control && one.exempt.size() < least_reason)
+    return base::fail(base::errc::invalid_argument,
+                      "{}: exempt: {} characters, where a hostile module without \"without\" and "
+                      "\"on a GPU without\" says in at least {} why it has no control",
+                      file.string(), one.exempt.size(), least_reason);
+  return {};
+}
+
 base::expected<hostile_module> hostile_of(const fs::path& file, const hostile_places& places) {
-  QUERN_TRY(const auto read, read_headed(file,
-                                         {"attempt", "kind", "device", "caught", "said", "reason",
-                                          "without", "on a GPU without", "timed", "gap", "size"},
-                                         {"attempt", "kind", "caught"}));
+  QUERN_TRY(const auto read,
+            read_headed(file,
+                        {"attempt", "kind", "device", "caught", "said", "reason", "without",
+                         "on a GPU without", "exempt", "timed", "gap", "size"},
+                        {"attempt", "kind", "caught"}));
   QUERN_TRY(const auto device, choice(file, read, "device", {"core", "gpu", "both"}, "both"));
   QUERN_TRY(const auto timed, choice(file, read, "timed", {"yes", "no"}, "no"));
   QUERN_TRY(const auto size, choice(file, read, "size", {"small", "usual"}, "usual"));
@@ -127,6 +144,8 @@ base::expected<hostile_module> hostile_of(const fs::path& file, const hostile_pl
   one.reason = value_of(read, "reason");
   one.without = words_of(value_of(read, "without"));
   one.without_on_gpu = words_of(value_of(read, "on a GPU without"));
+  one.exempt = value_of(read, "exempt");
+  QUERN_CHECK(check_proof(file, one));
   one.source = with_places(read.text, places);
   return one;
 }

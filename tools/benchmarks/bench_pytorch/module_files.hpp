@@ -50,6 +50,9 @@ struct hostile_module {
   std::string said, reason;  ///< parts of the verdict on a core; empty: any
   /// Layers without which it is `ok`: of judge_layer on a core, of check_layer on a GPU.
   std::vector<std::string> without, without_on_gpu;
+  /// Why no layer can be left out to show what holds it; empty where one can, or where its kind
+  /// needs no proof: `hostile` alone needs one of `without`, `without_on_gpu` and this.
+  std::string exempt;
   /// docs/integrity.md says that nothing holds it: reported beside the others, never as caught.
   bool is_known_gap = false;
   std::string source;

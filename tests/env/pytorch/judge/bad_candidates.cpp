@@ -21,13 +21,14 @@ env::judge_layer layer_of(const std::string& name) {
   return static_cast<env::judge_layer>(at - std::begin(env::judge_layer_names));
 }
 
-/// Those of a kind that a check without a clock tells.
-std::vector<bad_candidate> of_kind(const std::string& kind, const reached_for& what = {}) {
+/// Those of a kind that only timed calls tell, or a check without a clock.
+std::vector<bad_candidate> of_kind(const std::string& kind, const reached_for& what = {},
+                                   bool timed = false) {
   const auto all = tools::read_hostile_modules(source_dir(), {what.folder, what.port});
   if (!all) throw std::runtime_error(all.error().message);
   std::vector<bad_candidate> found;
   for (const tools::hostile_module& one : *all) {
-    if (one.kind != kind || !one.on_cores || one.only_timed) continue;
+    if (one.kind != kind || !one.on_cores || one.only_timed != timed) continue;
     bad_candidate bad{one.attempt, one.source, one.caught, one.said, one.reason, {}};
     for (const std::string& name : one.without)
       bad.without.push_back(layer_of(name));
@@ -48,6 +49,12 @@ std::vector<bad_candidate> malformed_candidates() {
 
 std::vector<bad_candidate> hostile_candidates() {
   return of_kind("hostile");
+}
+
+std::vector<bad_candidate> timed_candidates() {
+  auto all = of_kind("hostile", {}, true);
+  std::erase_if(all, [](const bad_candidate& one) { return one.without.empty(); });
+  return all;
 }
 
 std::vector<bad_candidate> reaching_candidates(const reached_for& what) {

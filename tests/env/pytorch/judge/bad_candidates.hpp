@@ -32,6 +32,9 @@ struct reached_for {
   std::string folder;  ///< of temporary files, the evaluator's too
   int port = 0;        ///< of this machine, where somebody listens
 };
+/// Hostile ones that only timed calls show, and that have a control.
+std::vector<bad_candidate> timed_candidates();
+
 /// Each does its deed when it is imported, is honest otherwise, and fails where the deed does: so
 /// without the sandbox it gets the verdict `ok`.
 std::vector<bad_candidate> reaching_candidates(const reached_for& what);

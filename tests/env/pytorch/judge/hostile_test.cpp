@@ -12,6 +12,8 @@ using namespace quern::test::modules;
 
 namespace {
 
+constexpr int most_judgements = 9;  // of one that is noisy on a busy machine
+
 std::vector<bad_candidate> reaching() {
   return reaching_candidates({std::filesystem::temp_directory_path().string(), listening_port()});
 }
@@ -37,6 +39,29 @@ TEST_CASE("without its layer each of these passes") {
     CAPTURE(one.name);
     CAPTURE(v.detail);
     CHECK(name_of(v.kind) == "ok");
+  }
+}
+
+TEST_CASE("what only timed calls show is caught there, and not without its layer") {
+  if (judge() == nullptr) return;
+  const auto timed = [](const bad_candidate& one) {
+    verdict v = judged(one.source, task_of(layered), true);
+    for (int i = 1; i < most_judgements && v.kind == verdict_kind::noisy; ++i)
+      v = judged(one.source, task_of(layered), true);
+    return v;
+  };
+  const auto candidates = timed_candidates();
+  CHECK(candidates.size() == 2);
+  for (const bad_candidate& one : candidates) {
+    CAPTURE(one.name);
+    const verdict v = timed(one);
+    CAPTURE(name_of(v.kind));
+    CAPTURE(v.detail);
+    CHECK(std::find(one.caught.begin(), one.caught.end(), v.kind) != one.caught.end());
+    const without_layers removed(one.without);
+    const verdict through = timed(one);
+    CAPTURE(through.detail);
+    CHECK(name_of(through.kind) == "ok");
   }
 }
 
