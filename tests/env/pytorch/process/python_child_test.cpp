@@ -1,12 +1,16 @@
 // The Python processes of lane `pytorch`: a warm parent, sandboxed children, modules in them.
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/runner/arena.hpp"
+#include "env/runner/standing_process.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -111,7 +115,49 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
   return values;
 }
 
+/// How often the first thread of a process went to sleep.
+std::int64_t sleeps_of(int process) {
+  const auto status = base::read_file(fmt::format("/proc/{}/status", process), 1 << 16);
+  REQUIRE(status);
+  constexpr std::string_view key = "\nvoluntary_ctxt_switches:";
+  const auto at = status->find(key);
+  REQUIRE(at != std::string::npos);
+  return std::stoll(status->substr(at + key.size()));
+}
+
+/// The same, once nothing wakes it any more; below 0: something always does.
+std::int64_t sleeps_at_rest(int process) {
+  auto before = sleeps_of(process);
+  for (int calm = 0, tried = 0; tried < 1000; ++tried) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const auto now = sleeps_of(process);
+    calm = now == before ? calm + 1 : 0;
+    before = now;
+    if (calm == 20) return now;
+  }
+  return -1;
+}
+
 }  // namespace
+
+TEST_CASE_FIXTURE(modules_fixture,
+                  "the end of a child wakes the parent, that it stands or goes on does not") {
+  if (zygote() == nullptr) return;
+  const std::string path = write("waits.py", scaled_linear);
+  const int parent = zygote()->pid();
+  std::optional<python_child> child(start(path));
+  const int process = child->pid();
+  const auto before = sleeps_at_rest(parent);
+  REQUIRE(before >= 0);
+  for (int i = 0; i < 8; ++i) {
+    standing_process stands;
+    REQUIRE(stands.stop(process, 60));
+    CHECK(is_standing(process));
+  }
+  CHECK(sleeps_at_rest(parent) == before);
+  REQUIRE(::kill(process, SIGKILL) == 0);
+  CHECK(sleeps_at_rest(parent) > before);
+}
 
 TEST_CASE_FIXTURE(modules_fixture,
                   "content of a row differs from call to call, whatever draws it") {
