@@ -148,6 +148,10 @@ std::string advice_for(const verdict& v, const task& what) {
       if (v.reason == "compile")
         return "make the build shorter: fewer templates, headers and generated cases; or give the "
                "evaluator more time, where --timeout limits it";
+      if (v.reason == "time")
+        return "it was right while it was checked, and too slow or without an end under the clock: "
+               "look for work that grows from call to call, and for waits; where it is only slow, "
+               "give the measurement more seconds (--budget-s)";
       return "look for a loop that does not end at small or odd sizes";
     case verdict_kind::wrong_value:
       return "compute the first wrong element by hand; tails, row ends and large magnitudes are "

@@ -278,6 +278,12 @@ TEST_CASE("every verdict has words for a person") {
   v = {};
   v.kind = verdict_kind::oom;
   CHECK(quern::test::contains(advice_for(v, what), "at most 256 MiB"));
+  v = {};
+  v.kind = verdict_kind::timeout;
+  v.reason = "verify";
+  CHECK(quern::test::contains(advice_for(v, what), "small or odd sizes"));
+  v.reason = "time";
+  CHECK(quern::test::contains(advice_for(v, what), "under the clock"));
 }
 
 TEST_CASE("an evaluation that was interrupted is made once more, for each interruption") {
