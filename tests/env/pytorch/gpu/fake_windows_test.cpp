@@ -115,13 +115,8 @@ class Model(nn.Module):
         return x
 )";
 
-}  // namespace
-
-TEST_CASE(
-    "a candidate stands still where it is not asked, and gains nothing by what it does there") {
-  auto* with = device_that_is_none();
-  if (with == nullptr) return;
-  const auto subject = task_of(std::string("import torch\nimport torch.nn as nn\n") + deep + R"(
+std::shared_ptr<const task> deep_task() {
+  return task_of(std::string("import torch\nimport torch.nn as nn\n") + deep + R"(
 
 def get_inputs():
     return [torch.rand(16, 48)]
@@ -130,11 +125,31 @@ def get_inputs():
 def get_init_inputs():
     return [48]
 )");
-  const auto file = base::read_file(source_dir() / "tests/hostile/pytorch/slows_the_reference.py");
+}
+
+/// What a file of tests/hostile/pytorch does around its model, around that one.
+std::string around_deep(const std::string& name) {
+  const auto file = base::read_file(source_dir() / "tests/hostile/pytorch" / (name + ".py"));
   REQUIRE(file.has_value());
-  std::string slows = file->substr(0, file->find("class ModelNew")) + deep;
-  slows.replace(slows.find("class Model("), 12, "class ModelNew(");
-  slows += "\nlibc.prctl(15, b'a_candidate', 0, 0, 0)\n";  // its name
+  std::string source = file->substr(0, file->find("class ModelNew")) + deep;
+  source.replace(source.find("class Model("), 12, "class ModelNew(");
+  return source + "\nctypes.CDLL(None).prctl(15, b'a_candidate', 0, 0, 0)\n";  // its name
+}
+
+/// Whether a process computes or waits for a core.
+bool is_running(int process) {
+  const auto told = base::read_file(fmt::format("/proc/{}/stat", process), 4096);
+  return told && told->find(") R ") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a candidate stands still where it is not asked, and gains nothing by what it does there") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto subject = deep_task();
+  const std::string slows = around_deep("slows_the_reference");
   // How often it stood at a look at the core, before windows and between calls, and how often not.
   int stood = 0, ran = 0;
   with->options.look = [&] {
@@ -160,6 +175,36 @@ def get_init_inputs():
   with->options.look = core_pace_ns;
   CHECK(stood == 0);
   CHECK(ran > 0);
+}
+
+TEST_CASE("a candidate that looks for questions without sleeping gains nothing by it") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const std::string looks = around_deep("looks_for_questions");
+  const auto honest_one = looks.substr(0, looks.find("module_child.Child.run = run")) +
+                          looks.substr(looks.find("class ModelNew"));
+  // At looks at the core, before windows and between calls.
+  int running = 0;
+  with->options.look = [&] {
+    if (const int process = process_called("a_candidate"); process > 0)
+      running += is_running(process) ? 1 : 0;
+    return core_pace_ns();
+  };
+  const auto judged_so = [&](const std::string& source) {
+    running = 0;
+    const verdict v = judged_by_fake(source, true, deep_task());
+    MESSAGE(name_of(v.kind) << ", " << v.speedup_e2.value_or(-1) << " / 100, ran at " << running
+                            << " looks: " << v.detail);
+    CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+    return v.speedup_e2.value_or(0);
+  };
+  CHECK(judged_so(looks) <= 105);
+  CHECK(running > 0);
+  // Who sleeps until it is asked does not run there.
+  const int seen = running;
+  (void)judged_so(honest_one);
+  CHECK(3 * running < seen);
+  with->options.look = core_pace_ns;
 }
 
 TEST_CASE("pairs on a core that was shared do not count, if enough are calm") {
