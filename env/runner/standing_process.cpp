@@ -20,13 +20,18 @@
 namespace quern::env {
 namespace {
 
-/// 'T' of one that stands; 0: there is no such process.
-char state_of(int process) {
+/// 'T' of one that stands; 0: there is no such process. Error: the kernel does not tell.
+base::expected<char> state_of(int process) {
+  const auto unknown = [&]() -> base::expected<char> {
+    if (errno == ENOENT || errno == ESRCH) return 0;
+    return base::fail_errno(fmt::format("reading the state of process {}", process));
+  };
   const base::unique_fd file(
       open(fmt::format("/proc/{}/stat", process).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return unknown();
   std::array<char, 512> text{};
   const ssize_t got = read(file.get(), text.data(), text.size());
-  if (got <= 0) return 0;
+  if (got < 0) return unknown();
   // Behind the name, in parentheses, which may hold any of them.
   const std::string_view line(text.data(), static_cast<std::size_t>(got));
   const auto end = line.rfind(") ");
@@ -36,7 +41,8 @@ char state_of(int process) {
 }  // namespace
 
 bool is_standing(int process) {
-  return state_of(process) == 'T';
+  const auto state = state_of(process);
+  return state && *state == 'T';
 }
 
 base::status standing_process::stop(int process, double seconds) {
@@ -53,8 +59,12 @@ base::status standing_process::stop(int process, double seconds) {
   const base::steady_clock clock;
   const auto begin = clock.now_ns();
   for (int tried = 0;; ++tried) {
-    const char state = state_of(process);
-    if (state == 'T' || state == 'Z' || state == 0) return {};
+    const auto state = state_of(process);
+    if (!state) {
+      go_on();
+      return tl::make_unexpected(state.error());
+    }
+    if (*state == 'T' || *state == 'Z' || *state == 0) return {};
     if (static_cast<double>(clock.now_ns() - begin) * 1e-9 > seconds) break;
     if (tried < yields)
       sched_yield();
@@ -64,6 +74,12 @@ base::status standing_process::stop(int process, double seconds) {
   go_on();
   return base::fail(base::errc::timeout, "process {} did not stand still within {} s", process,
                     seconds);
+}
+
+void standing_process::go_on_first() {
+  if (process_ == 0) return;
+  go_on();
+  sched_yield();
 }
 
 void standing_process::go_on() {

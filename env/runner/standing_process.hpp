@@ -21,11 +21,14 @@ class standing_process {
   ~standing_process() { go_on(); }
 
   /// Stops all threads of `process` (SIGSTOP) and waits until the first stands: a thread that is
-  /// inside a system call ends it first. A process that ended stands. Errors: timeout after
-  /// `seconds`, and it goes on; any other: the kernel refuses.
+  /// inside a system call ends it first. A process that ended stands. Errors, behind which it
+  /// goes on: timeout after `seconds`; any other: the kernel refuses, or does not tell.
   base::status stop(int process, double seconds);
   /// Lets it go on, if it was stopped by this object.
   void go_on();
+  /// The same, and where it waits for the core of this thread, it has that core first: it comes to
+  /// where it sleeps before this thread goes on, unless that takes long.
+  void go_on_first();
 
  private:
   /// Its number, if it was stopped here; 0: none is.

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <thread>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,30 @@ TEST_CASE("who stops another process lets the one before go on") {
   REQUIRE(stands.stop(second.pid(), patience_s).has_value());
   CHECK(is_standing(second.pid()));
   CHECK(stands_within(first.pid(), false));
+}
+
+TEST_CASE("a process whose state the kernel does not tell goes on") {
+  const computing_child child;
+  standing_process stands;
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto stopped = stands.stop(child.pid(), patience_s);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE_FALSE(stopped.has_value());
+  CHECK(stopped.error().code != base::errc::timeout);
+  CHECK(test::contains(stopped.error().message, "reading the state of process"));
+  CHECK(stands_within(child.pid(), false));
+}
+
+TEST_CASE("a process that goes on first is where it sleeps, or at work, and stands no more") {
+  const computing_child child;
+  standing_process stands;
+  stands.go_on_first();  // nobody stands
+  REQUIRE(stands.stop(child.pid(), patience_s).has_value());
+  stands.go_on_first();
+  CHECK(stands_within(child.pid(), false));
 }
 
 TEST_CASE("a process that ended stands, while it stood still or before") {

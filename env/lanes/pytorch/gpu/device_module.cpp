@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "base/clock.hpp"
 #include "base/file.hpp"
 
@@ -122,7 +124,11 @@ answered<base::nanoseconds_t> device_module::run(int calls, question_limits limi
     const double passed_s = static_cast<double>(clock.now_ns() - begin) * 1e-9;
     question_limits left = limits;
     left.cpu_s = left.wall_s = std::max(least_s, limits.wall_s - passed_s);
-    return child().link().run(call, call + 1, left);
+    auto done = child().link().run(call, call + 1, left);
+    if (!done && done.error().failure_kind == runner_failure::kind::timeout && calls > 1)
+      done.error().text += fmt::format(
+          ", which is what was left of {:.1f} s for {} calls of a window", limits.wall_s, calls);
+    return done;
   });
 }
 

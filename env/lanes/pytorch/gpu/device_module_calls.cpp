@@ -28,6 +28,7 @@ constexpr std::array<std::uint32_t, 2> poison_words{0xFFFFFFFF, 0x5F5F5F5F};
 constexpr double reference_call_s = 300;
 /// Which a process has to end a system call, before it stands still.
 constexpr double standing_s = 10;
+constexpr std::uint64_t some_bytes = 4096;
 constexpr const char* begins_again_text =
     "its results are right by limits that were found behind them: it begins again";
 
@@ -145,9 +146,10 @@ answered<void> device_module_calls::wakes(device_module& whom, device_window& to
   if (&whom == &candidate_) {
     stands_.go_on();
   } else if (stands_still_ && is_on(check_layer::still)) {
-    // Whether it can be stopped is told where its outputs are copied.
     standing_process alike;
-    (void)alike.stop(whom.child().pid(), standing_s);
+    if (const auto stopped = alike.stop(whom.child().pid(), standing_s); !stopped)
+      return tl::make_unexpected(
+          runner_failure{runner_failure::kind::host, {}, stopped.error().message});
   }
   const auto begin = clock.now_ns();
   if (auto woken = whom.wake(); !woken) return woken;
@@ -167,12 +169,16 @@ answered<void> device_module_calls::asks(device_module& whom, std::size_t calls,
   return {};
 }
 
-/// Copies outputs of a side just behind its last answer, while its process stands still. Who left
-/// the device or its engines at work, or does not stop, is told by the time of that.
+/// Copies outputs of a side just behind its last answer, and stops its process. Who left the device
+/// or its engines at work, or does not stop, is told by the time of that. The copy is waited for
+/// first: what the device does beside a stop would take no time. Behind the stop the device is
+/// asked once more, for what was left there meanwhile.
 finding device_module_calls::copy_outputs(device_module& whom, std::size_t calls,
                                           std::uint64_t outputs, device_window& took) {
   const base::steady_clock clock;
   const auto answered = clock.now_ns();
+  context_.copy(memory_.snapshot(), outputs, output_bytes(calls));
+  if (auto f = wait_for_device(); !f.ok()) return f;
   standing_process alike;
   if (&whom == &candidate_) {
     if (auto f = stop_candidate(); !f.ok()) return f;
@@ -180,10 +186,12 @@ finding device_module_calls::copy_outputs(device_module& whom, std::size_t calls
     if (const auto stopped = alike.stop(whom.child().pid(), standing_s); !stopped)
       return of_host("reference: " + stopped.error().message);
   }
-  context_.copy(memory_.snapshot(), outputs, output_bytes(calls));
+  if (flush_.address() != 0) context_.check_pattern(flush_.address(), some_bytes, 0);
   if (auto f = wait_for_device(); !f.ok()) return f;
   copies_.pass_through_engines(flush_.address());
   took.tail_ns = static_cast<double>(clock.now_ns() - answered);
+  // To where it sleeps, or the candidate's wake would find it at work on the same core.
+  alike.go_on_first();
   return {};
 }
 

@@ -215,7 +215,8 @@ finding module_sides::deliver_by_reference() {
   for (std::size_t tried = 0;
        times_.deliveries() < deliveries_that_tell && tried < most_deliveries_behind; ++tried) {
     device_window took;
-    place_->settle();
+    // Where pairs on a shared core count, deliveries on a calm one do not.
+    if (!times_.on_shared_core()) place_->settle();
     if (auto f = r_.calls->delivery(slots_, took); !f.ok()) return f;
     note_delivery(took);
   }
@@ -303,7 +304,7 @@ module_timing_result module_sides::measure() {
   result_.outcome = session.run();
   result_.seconds = session.seconds();
   if (result_.outcome.ok()) result_.outcome = r_.calls->look_at_guards();
-  if (!result_.outcome.ok() || times_.deliveries() == 0) return std::move(result_);
+  if (!result_.outcome.ok() || !times_.has_deliveries()) return std::move(result_);
   if (schedule_.one_after_the_other())
     result_.pairs = times_.net(session.times(), schedule_, charges());
   else {

@@ -91,6 +91,8 @@ class module_window_times {
   /// How many are in the state of the pairs that count. Below least_deliveries a result is no
   /// verdict.
   [[nodiscard]] std::size_t deliveries() const;
+  /// Whether there is any, in whatever state.
+  [[nodiscard]] bool has_deliveries() const { return !deliveries_.empty(); }
   /// Whether the pairs that count were all measured on a shared core.
   [[nodiscard]] bool on_shared_core() const { return chosen() == calm_pairs::choice::shared; }
   /// Median of d / n; 0 without one.

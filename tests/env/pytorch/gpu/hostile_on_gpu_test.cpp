@@ -128,8 +128,9 @@ TEST_CASE("what only timed calls show is caught there, and not without its layer
 
 TEST_CASE("what answers early, does not wake or delays deliveries gains nothing by it") {
   if (device_judge() == nullptr) return;
-  const auto gain = [](const char* name, const std::string& protocol) {
-    const verdict v = judged_on_device(hostile_source(name), true, task_of(layered), protocol);
+  const auto gain = [](const char* name, const std::string& protocol,
+                       const std::string& task = layered) {
+    const verdict v = judged_on_device(hostile_source(name), true, task_of(task), protocol);
     CAPTURE(name);
     CAPTURE(name_of(v.kind));
     CAPTURE(v.detail);
@@ -139,6 +140,10 @@ TEST_CASE("what answers early, does not wake or delays deliveries gains nothing 
   for (const char* name : {"answers_early_but_last", "does_not_wake", "delays_deliveries"})
     CHECK_FALSE(gain(name, "paired/1"));
   CHECK_FALSE(gain("delays_deliveries", "kernelbench/1"));
+  // A window of one call has no samples: what is not done is told by the copy behind it alone.
+  for (const std::string& task : {std::string(layered), std::string(wide())})
+    for (const char* protocol : {"paired/1", "kernelbench/1"})
+      CHECK_FALSE(gain("answers_without_waiting", protocol, task));
 }
 
 TEST_CASE("a module that keeps the device busy or takes its memory harms nobody behind it") {

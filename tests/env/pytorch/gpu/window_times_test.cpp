@@ -228,10 +228,13 @@ TEST_CASE("few deliveries in the state of the pairs that count are not counted a
   module_window_times windows;
   for (int i = 0; i < 14; ++i)
     windows.pair_took(facts_of({wake_ns, 1000}));
-  for (int i = 0; i < 2; ++i)
-    windows.delivered(delivery_ns);
+  CHECK_FALSE(windows.has_deliveries());
   for (int i = 0; i < 3; ++i)
     windows.delivered(2 * delivery_ns, true);
+  CHECK(windows.deliveries() == 0);
+  CHECK(windows.has_deliveries());
+  for (int i = 0; i < 2; ++i)
+    windows.delivered(delivery_ns);
   CHECK(windows.deliveries() == 2);  // there should be more
   CHECK(windows.delivery_ns() == 2 * delivery_ns);
   windows.delivered(delivery_ns);
