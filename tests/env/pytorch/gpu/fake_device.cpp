@@ -72,6 +72,7 @@ void catch_up(quern_context* context) {
 }
 
 void (*behind_copies)() = nullptr;
+void (*behind_waits)() = nullptr;
 
 void move_rows(uint64_t to, uint64_t to_pitch, uint64_t from, uint64_t from_pitch,
                const quern_byte_rows& of) {
@@ -137,6 +138,11 @@ const char* quern_cuda_build(void) {
 /// For tests: is called whenever copies were waited for. Null: nothing is.
 void quern_fake_behind_copies(void (*then)()) {
   behind_copies = then;
+}
+
+/// The same of all else that was queued.
+void quern_fake_behind_waits(void (*then)()) {
+  behind_waits = then;
 }
 
 // ---- the evaluator's side
@@ -239,6 +245,7 @@ int32_t quern_context_check_pattern(quern_context* context, uint64_t address, ui
 int32_t quern_context_wait(quern_context* context, quern_finding* out, int32_t capacity,
                            int32_t* count) {
   catch_up(context);
+  if (behind_waits != nullptr) behind_waits();
   *count = static_cast<int32_t>(context->findings.size());
   if (*count > capacity) return -1;
   for (int32_t i = 0; i < *count; ++i)

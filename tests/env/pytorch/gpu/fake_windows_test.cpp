@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -102,6 +103,9 @@ int process_called(std::string_view name) {
   return 0;
 }
 
+/// Whether the candidate stood, at each wait for the device since its last window.
+std::vector<bool> stood_at_waits;
+
 /// A call of some 0.2 ms.
 constexpr const char* deep = R"(
 class Model(nn.Module):
@@ -175,6 +179,41 @@ TEST_CASE(
   with->options.look = core_pace_ns;
   CHECK(stood == 0);
   CHECK(ran > 0);
+}
+
+TEST_CASE(
+    "what a candidate left on the device is waited for before it is stopped, and behind that") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  void* library = ::dlopen((program_dir() / "libquern_fake_device.so").c_str(), RTLD_NOW);
+  REQUIRE(library != nullptr);
+  const auto hear =
+      reinterpret_cast<void (*)(void (*)())>(::dlsym(library, "quern_fake_behind_waits"));
+  const bool is_there = hear != nullptr;
+  REQUIRE(is_there);
+  int windows = 0, told = 0;
+  with->options.after_window = [&](bool candidate, bool of_calls, const device_window&) {
+    if (candidate && of_calls) {
+      ++windows;
+      // Before its question it stood. Behind its answer are the copy's wait, then others.
+      told += std::ranges::count(stood_at_waits, false) > 0 && stood_at_waits.back() ? 1 : 0;
+    }
+    stood_at_waits.clear();
+  };
+  hear([] {
+    if (const int process = process_called("a_candidate"); process > 0)
+      stood_at_waits.push_back(is_standing(process));
+  });
+  const std::string named = around_deep("looks_for_questions");
+  const verdict v = judged_by_fake("import ctypes\nimport torch\nimport torch.nn as nn\n" +
+                                       named.substr(named.find("class ModelNew")),
+                                   true, deep_task());
+  hear(nullptr);
+  with->options.after_window = nullptr;
+  CAPTURE(v.detail);
+  CHECK((v.kind == verdict_kind::ok || v.kind == verdict_kind::noisy));
+  CHECK(windows >= 8);
+  CHECK(told == windows);
 }
 
 TEST_CASE("a candidate that looks for questions without sleeping gains nothing by it") {
