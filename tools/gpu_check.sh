@@ -11,6 +11,10 @@
 #                                    out among them (default: 0). What needs the host alone comes before
 #   tools/gpu_check.sh --policy DIR  also kills the processes of a run in lane cuda; DIR: what
 #                                    quern export runs/cuda_demo/1-sft DIR wrote
+#   tools/gpu_check.sh --modules DIR  also judges the modules of DIR by both builds, and in the rate; DIR: folders
+#                                    with a reference and a candidate each, as bench_pytorch rate takes them
+#   tools/gpu_check.sh --kernelbench TREE  also runs KernelBench's hostile kernels over the shim; with --modules its
+#                                    evaluator beside ours, too. TREE: a clone, at 423217d
 #   tools/gpu_check.sh --build DIR   with the programs in DIR/bin, built before
 #   tools/gpu_check.sh --only A,B    steps whose name contains A or B
 #   tools/gpu_check.sh --part K/N    part K of N, each at most 9 minutes; the parts that --logs has of this build are
@@ -19,19 +23,21 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-build='' quick=no full='' only='' logs='' policy='' part='' gpus=(0)
+build='' quick=no full='' only='' logs='' policy='' module_pairs='' kernelbench='' part='' gpus=(0)
 while [ $# -gt 0 ]; do
   case "$1" in
     --build) build=${2:?"gpu_check: --build needs a folder"}; shift ;;
     --only) only=${2:?"gpu_check: --only needs words"}; shift ;;
     --logs) logs=${2:?"gpu_check: --logs needs a folder"}; shift ;;
     --policy) policy=${2:?"gpu_check: --policy needs a folder"}; shift ;;
+    --modules) module_pairs=${2:?"gpu_check: --modules needs a folder"}; shift ;;
+    --kernelbench) kernelbench=${2:?"gpu_check: --kernelbench needs a folder"}; shift ;;
     --gpus) IFS=, read -ra gpus <<<"${2:?"gpu_check: --gpus needs numbers: 0,1"}"; shift ;;
     --part) part=${2:?"gpu_check: --part needs K/N, as 1/3"}; shift ;;
     --quick) quick=yes ;;
     --full) full=${2:?"gpu_check: --full needs a word"}; shift ;;
-    -h|--help) sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --policy DIR, --build DIR, --only A,B, --part K/N, --logs DIR," \
+    -h|--help) sed -n '2,22p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "gpu_check: unknown argument '$1'; known: --quick, --full A,B, --gpus LIST, --policy DIR, --modules DIR, --kernelbench TREE, --build DIR, --only A,B, --part K/N, --logs DIR," \
             "--help" >&2
        exit 2 ;;
   esac
@@ -52,6 +58,14 @@ if [ -n "$build" ] && [ ! -d "$build/bin" ]; then
 fi
 if [ -n "$policy" ] && [ ! -f "$policy/config.json" ]; then
   echo "gpu_check: --policy: no config.json in '$policy'; name a folder that quern export wrote" >&2
+  exit 2
+fi
+if [ -n "$module_pairs" ] && [ -z "$(find "$module_pairs" -name candidate.py -print -quit 2>/dev/null)" ]; then
+  echo "gpu_check: --modules: no candidate.py below '$module_pairs'; name a folder of folders with reference.py and candidate.py" >&2
+  exit 2
+fi
+if [ -n "$kernelbench" ] && [ ! -d "$kernelbench/KernelBench" ]; then
+  echo "gpu_check: --kernelbench: no tasks in '$kernelbench/KernelBench'; name a clone of https://github.com/ScalingIntelligence/KernelBench" >&2
   exit 2
 fi
 if [ -z "$build" ]; then
@@ -260,7 +274,25 @@ if [ -x "$modules" ]; then
   alone "modules against themselves, short calls" 14 "$(pick "modules against themselves, short calls" 35 205)" 530 "$modules" self --gpu @GPU@ \
     --compilers "$threads" --only softmax,reduction --budget-s 0.5 --count "$(pick "modules against themselves, short calls" 16 140)"
   alone "rate of modules" 14 "$(pick "rate of modules" 60 150)" 530 "$modules" rate --honest --gpu @GPU@ --compilers "$threads" \
-    --part "$(pick "rate of modules" 1/4 1/1)"
+    --part "$(pick "rate of modules" 1/4 1/1)" ${module_pairs:+"$module_pairs"}
+  # A full build takes a minute and more for a module with C++ or CUDA.
+  if is_quick "slim and full builds of modules"; then
+    step "slim and full builds of modules" 8 130 530 "$modules" agreement --honest --gpu @GPU@ --compilers "$threads" --part 1/8 \
+      ${module_pairs:+"$module_pairs"}
+  else
+    for share in 1/2 2/2; do
+      step "slim and full builds of modules, $share" 8 500 530 "$modules" agreement --honest --gpu @GPU@ --compilers "$threads" --part $share \
+        ${module_pairs:+"$module_pairs"}
+    done
+  fi
+  if [ -n "$kernelbench" ]; then
+    step "KernelBench's hostile kernels" 24 110 300 tools/kernelbench_shim_check "$kernelbench" --gpu @GPU@ --build "$build" \
+      ${QUERN_PYTHON:+--python "$QUERN_PYTHON"}
+  fi
+  if [ -n "$kernelbench" ] && [ -n "$module_pairs" ]; then
+    alone "KernelBench's evaluator beside ours" 14 200 530 "$modules" rate "$module_pairs" --gpu @GPU@ --compilers "$threads" \
+      --kernelbench "$kernelbench" --kernelbench-beside 8 --kernelbench-at-once 4 --beside-only
+  fi
 fi
 # How docs/performance.md comes by its figures of the policy.
 if [ -x "$build/bin/bench_generate" ]; then
@@ -369,7 +401,7 @@ echo
 for index in "${queued_here[@]}"; do
   if [ -e "$work/row.$index" ]; then cat "$work/row.$index"; else printf 'FAILED (not run)\t0\t%s\n' "${names[$index]}"; fi
 done >"$work/rows"
-settings="quick $quick, full '$full', only '$only', policy $([ -n "$policy" ] && echo yes || echo no), ${#gpus[@]} GPUs"
+settings="quick $quick, full '$full', only '$only', policy $([ -n "$policy" ] && echo yes || echo no), modules $([ -n "$module_pairs" ] && echo yes || echo no), KernelBench $([ -n "$kernelbench" ] && echo yes || echo no), ${#gpus[@]} GPUs"
 if [ -z "$part" ]; then
   tools/gpu_parts write "$work/part-1-of-1.json" 1/1 "$identity" "$settings" "$SECONDS" <"$work/rows"
   records=("$work/part-1-of-1.json")

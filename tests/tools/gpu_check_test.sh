@@ -52,6 +52,10 @@ grep -qxF '  gpu_passes_test' "$folder/said" || fail "names of steps are not tol
 refused "gpu_check: --only: no step's name contains 'zzz'" --build "$folder" --only gpu_passes,zzz
 refused "gpu_check: --gpus: GPU 0 stands there twice" --build "$folder" --gpus 0,1,0
 refused "gpu_check: --gpus: '00' is no number of a GPU" --build "$folder" --gpus 0,00
+mkdir "$folder/empty"
+refused "gpu_check: --modules: no candidate.py below '$folder/empty'; name a folder" --build "$folder" --modules "$folder/empty"
+refused "gpu_check: --kernelbench: no tasks in '/nowhere/KernelBench'; name a clone" --build "$folder" --kernelbench /nowhere
+
 # Without --build it would build first.
 refused "gpu_parts: --part: '3/2' is not K/N" --part 3/2
 
@@ -63,6 +67,18 @@ echo '# another build' >>"$folder/bin/gpu_passes_test"
 check gpu_passes,gpu_skips 1 '1 passed, 0 failed, 0 skipped' 1/2
 grep -qF 'not counted: part 2' "$folder/said" || fail "a part of another build is not told"
 check gpu_passes 2 'gpu_parts: --part: '"'3/2' is not K/N with K from 1 to N: say 1/3, 2/3 and 3/3" 3/2
+
+# What needs other people's files is a step where they are given, with these files.
+mkdir -p "$folder/pairs/a" "$folder/theirs/KernelBench"
+touch "$folder/pairs/a/candidate.py"
+printf '#!/usr/bin/env bash\necho "$@" >>%q\n' "$folder/asked" >"$folder/bin/bench_pytorch"
+chmod +x "$folder/bin/bench_pytorch"
+refused "no step's name contains 'beside ours'" --build "$folder" --only 'beside ours' --kernelbench "$folder/theirs"
+"$root/tools/gpu_check.sh" --build "$folder" --logs "$folder/logs" --quick --only 'beside ours,slim and full' --modules "$folder/pairs" \
+  --kernelbench "$folder/theirs" >"$folder/said" 2>&1 || fail "steps with other people's files do not pass"
+grep -qE "^rate $folder/pairs --gpu 0 .*--kernelbench $folder/theirs --kernelbench-beside 8" "$folder/asked" || fail "$(cat "$folder/asked")"
+grep -qE "^agreement --honest --gpu 0 .* $folder/pairs$" "$folder/asked" || fail "$(cat "$folder/asked")"
+rm "$folder/bin/bench_pytorch"
 
 # The longest first, and each is told which GPU is its own. What uses two GPUs has nothing beside it on these, and others go on.
 slow() {  # slow NAME SECONDS
