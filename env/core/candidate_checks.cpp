@@ -18,6 +18,12 @@ namespace {
 constexpr std::int64_t settle_ns = 200'000;
 constexpr int least_late_answers = 3;
 
+/// The candidate may have said any number.
+std::string name_of_signal(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? name : fmt::format("signal {}", signal);
+}
+
 finding found(verdict_kind kind, std::string reason, std::string detail) {
   return {kind, std::move(reason), std::move(detail), std::nullopt};
 }
@@ -165,7 +171,7 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
   const int signal = static_cast<int>(failure.last.signal);
   if (signal != SIGSEGV && signal != SIGBUS)
     return found(verdict_kind::runtime_error, "",
-                 fmt::format("{} ({})", sigabbrev_np(signal), strsignal(signal)));
+                 fmt::format("{} ({})", name_of_signal(signal), strsignal(signal)));
   std::string where = fmt::format("address 0x{:x}", address);
   // Symbols of libraries that a candidate is not linked with are null.
   if (address == 0 && !write && process_.may_lack_functions())
@@ -197,7 +203,7 @@ finding candidate_checker::explain(const runner_failure& failure, const candidat
     }
   }
   return found(verdict_kind::runtime_error, "",
-               fmt::format("{} ({}) while {} {}", sigabbrev_np(signal), strsignal(signal),
+               fmt::format("{} ({}) while {} {}", name_of_signal(signal), strsignal(signal),
                            write ? "writing" : "reading", where));
 }
 

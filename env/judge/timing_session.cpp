@@ -15,6 +15,8 @@ namespace {
 /// behind each of its own, and hidden ones among these: with one that is half as fast as the
 /// reference they take 4.2 times as long, and comparing comes on top.
 constexpr double least_times_reference = 5;
+/// Where too few pairs were measured in the time, a candidate that is so much slower is why.
+constexpr double times_as_slow = 4;
 
 }  // namespace
 
@@ -56,7 +58,7 @@ finding timing_session::until_narrow() {
         look_s = seconds() + budget_s_ / 2;
       }
     }
-    if (seconds() >= patience_s) break;
+    if (seconds() >= patience_s) return too_slow(round);
     if (auto f = sides_.between(); !f.ok()) return f;
     const std::size_t list = round % lists;
     auto& pairs = times_.pairs[list];
@@ -73,6 +75,21 @@ finding timing_session::until_narrow() {
     in_all += more;
   }
   return {};
+}
+
+finding timing_session::too_slow(std::size_t measured) const {
+  if (measured >= bucket_count) return {};  // others disturbed them, or they are uneven
+  std::vector<double> ratios;
+  for (const process_pairs& pairs : times_.pairs)
+    for (const window_pair& one : pairs)
+      if (one.ref_ns > 0) ratios.push_back(one.cand_ns / one.ref_ns);
+  if (ratios.empty() || median_of(ratios) < times_as_slow) return {};
+  return {
+      verdict_kind::timeout, "time",
+      fmt::format("{} pairs of windows were measured in {:.1f} s, {} are needed: a call takes "
+                  "{:.0f} times as long as the reference's. Make it faster, or raise the budget",
+                  measured, seconds(), bucket_count, median_of(ratios)),
+      std::nullopt};
 }
 
 finding timing_session::in_pairs() {

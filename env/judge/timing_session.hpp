@@ -110,6 +110,9 @@ class timing_session {
   finding until_narrow();
   finding in_pairs();
   finding reference_first();
+  /// Behind the time that paired/1 has, with so many pairs: whether they are too few because calls
+  /// of the candidate are long. Else ok: what to make of few pairs is for others.
+  [[nodiscard]] finding too_slow(std::size_t measured) const;
   [[nodiscard]] bool every_bucket_has_one() const;
 
   timed_sides& sides_;

@@ -20,7 +20,6 @@ namespace {
 
 /// Libraries on a cold disk, beside busy neighbours.
 constexpr int warm_up_limit_ms = 120'000;
-constexpr int fork_limit_ms = 10'000;
 
 base::status send_request(int control, std::span<const std::byte> request, int fd) {
   iovec part{const_cast<std::byte*>(request.data()), request.size()};
@@ -107,10 +106,16 @@ warm_process::~warm_process() {
 }
 
 base::expected<std::string> warm_process::ask(std::span<const std::byte> request,
-                                              base::unique_fd socket) {
+                                              base::unique_fd socket,
+                                              std::chrono::milliseconds within) {
+  if (owes_an_answer_)
+    return base::fail(base::errc::unavailable, "a warm process did not answer before this");
   QUERN_CHECK(send_request(control_.get(), request, socket.get()));
-  std::string answer = message_within(control_.get(), fork_limit_ms);
-  if (answer.empty()) return base::fail(base::errc::unavailable, "a warm process does not answer");
+  std::string answer = message_within(control_.get(), static_cast<int>(within.count()));
+  if (answer.empty()) {
+    owes_an_answer_ = true;
+    return base::fail(base::errc::unavailable, "a warm process does not answer");
+  }
   return answer;
 }
 

@@ -28,6 +28,8 @@ class warm_process {
 
   /// How long the end of this object waits for one whose children end at once.
   static constexpr std::chrono::milliseconds usual_end_limit{200};
+  /// How long an answer is waited for.
+  static constexpr std::chrono::milliseconds usual_answer_limit{25'000};
 
   /// Starts `argv` (argv[0] is the program's path) with this environment and nothing else of ours,
   /// and waits two minutes until it is ready. When this object ends, the process has `end_limit` to
@@ -42,9 +44,11 @@ class warm_process {
   [[nodiscard]] int pid() const { return pid_; }
 
   /// Sends a request, with the end of a socket that a new child is to have (empty: none goes with
-  /// it), and waits ten seconds for the answer. Errors: unavailable: it is gone or does not answer;
-  /// io: it cannot be asked.
-  base::expected<std::string> ask(std::span<const std::byte> request, base::unique_fd socket);
+  /// it), and waits `within` for the answer. Errors: unavailable: it is gone, does not answer, or
+  /// did not answer before, since a late answer would be taken for the next one; io: it cannot be
+  /// asked.
+  base::expected<std::string> ask(std::span<const std::byte> request, base::unique_fd socket,
+                                  std::chrono::milliseconds within = usual_answer_limit);
 
   /// Sends what has no answer, and does not wait until it is done: what is asked behind it is
   /// answered behind it. Errors as ask().
@@ -56,11 +60,13 @@ class warm_process {
     std::swap(pid_, other.pid_);
     std::swap(hello_, other.hello_);
     std::swap(end_limit_, other.end_limit_);
+    std::swap(owes_an_answer_, other.owes_an_answer_);
   }
   base::unique_fd control_;
   int pid_ = -1;
   std::string hello_;
   std::chrono::milliseconds end_limit_ = usual_end_limit;
+  bool owes_an_answer_ = false;
 };
 
 }  // namespace quern::env

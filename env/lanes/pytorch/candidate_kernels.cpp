@@ -103,7 +103,7 @@ base::expected<triton_recording> candidate_kernels::recorded(const triton_builde
   QUERN_TRY(const auto asked, triton_recorder_job(source, init, inputs));
   if (auto child = python_.fork({})) {
     const auto lines = child->record_kernels(asked, recording_kernels);
-    if (lines) return parse_triton_recording(*lines);
+    if (lines) return read_triton_recording(*lines);
     if (lines.error().failure_kind == runner_failure::kind::timeout) {
       triton_recording lost;
       lost.text = lines.error().text;

@@ -37,7 +37,7 @@ class fake_sides final : public timed_sides, public single_windows {
     if (fails_at == pairs.size()) return failure();
     pairs.push_back({list, candidate_first});
     clock_.advance(static_cast<base::nanoseconds_t>(pair_s * 1e9));
-    if (!left_out || !left_out(pairs.size())) took = window_pair{200, 100};
+    if (!left_out || !left_out(pairs.size())) took = window_pair{200, took_ns};
     return {};
   }
   std::size_t coming_state() override { return coming ? coming(pairs.size()) : 0; }
@@ -76,6 +76,7 @@ class fake_sides final : public timed_sides, public single_windows {
   double rehearsal_s = 0, pair_s = 0.01, even_from_budgets = 0;
   double candidate_s = 0;  ///< a window of the candidate alone; 0: as long as one of the reference
   finding rehearsed;
+  double took_ns = 100;  ///< a call of the candidate; of the reference 200
   std::size_t runners = 1, calls = 10, narrow_after = 0, even_after = 0;
   std::size_t fails_at = SIZE_MAX, fails_between = SIZE_MAX;
   std::ptrdiff_t wrong_at = -1;
@@ -391,6 +392,26 @@ TEST_CASE("the reference first: all of its windows, then each content again on b
   m = measure(clock, pairs_alone, protocol);
   CHECK(m.outcome.kind == verdict_kind::infra_error);
   CHECK(contains(m.outcome.detail, "reference_first/1"));
+}
+
+TEST_CASE("a candidate whose calls leave no time for enough pairs is too slow, not disturbed") {
+  // Pairs of 1 s, and 2.8 s for them with a budget of 0.2 s.
+  const auto with = [](double pair_s, double took_ns, bool leaves_out = false) {
+    base::manual_clock clock;
+    fake_sides sides(clock);
+    sides.pair_s = pair_s;
+    sides.took_ns = took_ns;
+    if (leaves_out) sides.left_out = [](std::size_t n) { return n > 2; };
+    return measure(clock, sides).outcome;
+  };
+  const finding slow = with(1, 900);
+  CHECK(slow.kind == verdict_kind::timeout);
+  CHECK(slow.reason == "time");
+  CHECK(contains(slow.detail, "3 pairs of windows"));
+  CHECK(contains(slow.detail, "4 times as long"));
+  // The reference's calls are as long; or there were enough, of which most were left out.
+  CHECK(with(1, 300).ok());
+  CHECK(with(0.3, 900, true).ok());
 }
 
 TEST_CASE("the reference first: a candidate that takes too long is given up") {

@@ -1,10 +1,12 @@
 // The evaluator's side of a warm process: how its end is waited for.
 #include "env/runner/warm_process.hpp"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "base/file.hpp"
 #include "support/test.hpp"
@@ -65,6 +67,30 @@ TEST_CASE("a warm process that is stopped goes on and ends by itself") {
   }
   CHECK(std::filesystem::exists(done));
   CHECK_FALSE(exists(pid));
+}
+
+TEST_CASE("an answer that comes late is not taken for the next one") {
+  auto warm = warm_process::start(
+      {"/bin/sh", "-c", "printf ready >&3; sleep 0.3; printf late >&3; cat <&3 >/dev/null"},
+      {"PATH=/usr/bin:/bin"}, std::chrono::minutes(2));
+  REQUIRE(warm);
+  const std::array<std::byte, 1> question{};
+  using std::chrono::milliseconds;
+  const auto unanswered = warm->ask(question, {}, milliseconds(1));
+  REQUIRE_FALSE(unanswered);
+  CHECK(unanswered.error().code == base::errc::unavailable);
+  std::this_thread::sleep_for(milliseconds(500));
+  const auto next = warm->ask(question, {});
+  REQUIRE_FALSE(next);
+  CHECK(next.error().code == base::errc::unavailable);
+  // The control: an answer in time is one.
+  auto other = warm_process::start(
+      {"/bin/sh", "-c", "printf ready >&3; printf answer >&3; cat <&3 >/dev/null"},
+      {"PATH=/usr/bin:/bin"}, std::chrono::minutes(2));
+  REQUIRE(other);
+  const auto answer = other->ask(question, {});
+  REQUIRE(answer);
+  CHECK(*answer == "answer");
 }
 
 TEST_CASE("a process that does not become warm is an error that names it") {

@@ -61,6 +61,7 @@ class full_builds {
 struct route_verdict {
   std::string kind, detail;
   std::int64_t built_ms = 0;
+  bool judges = false;  ///< it says something about the candidate
 };
 using route_verdicts = std::map<std::size_t, route_verdict>;
 
@@ -80,7 +81,7 @@ base::expected<route_verdicts> judge_route(const pytorch_bench_options& o, const
                   fmt::print("   {} {:<44} {:5.1f} s  {}\n", route, all[place].name, seconds,
                              kind_text(v));
                   found[place] = {kind_text(v), base::one_line(v.detail).substr(0, 300),
-                                  v.compiler ? v.compiler->ms : 0};
+                                  v.compiler ? v.compiler->ms : 0, env::judges_candidate(v.kind)};
                 });
   return found;
 }
@@ -98,13 +99,14 @@ base::expected<bool> compare_routes(const pytorch_bench_options& o) {
     QUERN_TRY(const auto switched, full_builds::begin());
     QUERN_TRY(full, judge_route(o, "full", all, places, part));
   }
-  int both = 0, differ = 0;
+  int both = 0, judged = 0, differ = 0;
   std::map<std::string, int> kinds;
   std::int64_t slim_ms = 0, full_ms = 0;
   for (const auto& [place, one] : slim) {
     const auto other = full.find(place);
     if (other == full.end()) continue;
     ++both;
+    judged += one.judges && other->second.judges ? 1 : 0;
     ++kinds[one.kind];
     slim_ms += one.built_ms;
     full_ms += other->second.built_ms;
@@ -116,12 +118,13 @@ base::expected<bool> compare_routes(const pytorch_bench_options& o) {
   for (const auto& [kind, count] : kinds)
     fmt::print("   {:<34} {}\n", kind, count);
   fmt::print(
-      "agreement {} of {} candidates by both, part {} of {}; builds took {:.1f} s slim, "
+      "agreement {} of {} candidates by both, {} with a verdict on them by both, part {} of {}; "
+      "builds took {:.1f} s slim, "
       "{:.1f} s full, in {:.0f} s\n",
-      both, all.size(), o.part, o.parts, static_cast<double>(slim_ms) / 1000,
+      both, all.size(), judged, o.part, o.parts, static_cast<double>(slim_ms) / 1000,
       static_cast<double>(full_ms) / 1000, part.seconds());
   figure_table table;
-  table.at_least("candidates judged by both builds, this part's share of 50", both,
+  table.at_least("candidates judged by both builds, this part's share of 50", judged,
                  std::ceil(least_agreeing / static_cast<double>(o.parts)), "", both);
   table.at_most("candidates with another verdict by full builds", differ, 0, "", both);
   return table.print() == 0 && both == static_cast<int>(places.size());

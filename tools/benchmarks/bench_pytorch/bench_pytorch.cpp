@@ -104,7 +104,7 @@ int bench_pytorch(int argc, char** argv) {
          "what a window of the reference lasts (default: 1000, as in a run), in at least two calls "
          "and at most 32 a millisecond; times are not comparable with a run's")
       ->needs(gpu)
-      ->check(number_within(100, 100000));
+      ->check(number_within(100, 30000));
   app.add_option("--limit-s", o.limit_s,
                  "seconds after which it ends and prints the figures of what it has; the last 55 "
                  "begin nothing new")

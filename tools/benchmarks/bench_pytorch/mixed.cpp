@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr double share_of_hostile = 1.0 / 3;
 constexpr double most_noisy_honest = 5;  ///< percent
+constexpr double most_undecided = 5;     ///< percent of hostile ones
 /// The driver's own pools differ by some.
 constexpr std::int64_t slack_of_device = 64 << 20;
 constexpr double settling_s = 10;
@@ -208,8 +209,13 @@ bool mixed_modules::print_all(const host_leftovers& left, const host_snapshot& a
   table.at_most("honest candidates that were noisy",
                 100.0 * static_cast<double>(tally_.noisy.size()) / std::max(1, tally_.honest),
                 most_noisy_honest, "%", tally_.honest);
+  const auto hostile = static_cast<std::size_t>(tally_.hostile);
   none("hostile candidates that were accepted", tally_.accepted.size(),
-       static_cast<std::size_t>(tally_.hostile));
+       hostile - tally_.undecided.size());
+  table.at_most("hostile candidates without a verdict",
+                100.0 * static_cast<double>(tally_.undecided.size()) /
+                    std::max<double>(1, static_cast<double>(hostile)),
+                most_undecided, "%", tally_.hostile);
   none("processes left behind", left.processes.size() + pythons.size(), after.processes.size());
   none("files left behind", left.files.size(), after.files.size() + 1);
   none("kinds of files left open", left.descriptors.size(), after.descriptors.size());

@@ -42,6 +42,7 @@ struct rated_run {
   std::map<std::string, int> kinds;  ///< verdicts, of honest modules and of folders apart
   std::int64_t honest = 0;           ///< honest modules among those that were judged
   std::int64_t wronged = 0;          ///< honest ones that are neither `ok` nor `noisy`
+  std::int64_t failed = 0;           ///< `infra_error`: fast, and no evaluation of anything
 
   [[nodiscard]] double an_hour() const {
     return seconds > 0 ? 3600 * static_cast<double>(judged) / seconds : 0;
@@ -165,6 +166,7 @@ base::expected<rated_run> run_rate(const pytorch_bench_options& o,
   run.whole = judge_in_turn(
       with, requests, places, o, part, [&](std::size_t place, const env::verdict& v, double s) {
         ++run.judged;
+        run.failed += v.kind == env::verdict_kind::infra_error ? 1 : 0;
         ++run.kinds[(all[place].is_honest ? "honest  " : "folders ") + kind_text(v)];
         if (all[place].is_honest) {
           ++run.honest;
@@ -314,12 +316,13 @@ void add_rate(const rated_run& run, std::size_t candidates, figure_table& table)
                  n);
   table.at_most("median of what an evaluation holds the device",
                 run.held_s.empty() ? 0 : env::median_of(run.held_s), wanted_lease_s, "s", n);
+  table.at_most("evaluations that failed by the host", static_cast<double>(run.failed), 0, "", n);
   if (run.honest > 0)
     table.at_most("honest modules that are neither ok nor noisy", static_cast<double>(run.wronged),
                   0, "", run.honest);
   if (run.ready_share)
-    table.at_least("evaluations for which a process stood ready", 100 * *run.ready_share,
-                   wanted_ready, "%", n);
+    table.at_least("candidates' processes that stood ready", 100 * *run.ready_share, wanted_ready,
+                   "%", n);
 }
 
 base::expected<bool> rate_all(const pytorch_bench_options& o) {

@@ -53,6 +53,10 @@ struct triton_recording {
 /// (invalid_argument): a line is no answer, or a kernel is none.
 base::expected<triton_recording> parse_triton_recording(std::string_view lines);
 
+/// The same of a process whose answer may be the candidate's: one that cannot be read is lost, and
+/// says why.
+triton_recording read_triton_recording(std::string_view lines);
+
 /// What it may take to learn what a text launches.
 inline constexpr double longest_triton_recording_s = 120;
 

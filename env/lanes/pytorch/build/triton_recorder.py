@@ -222,6 +222,7 @@ def _recorded(job, recorder):
     if isinstance(init_args, str):
         init_args = list(ast.literal_eval(init_args))
     end, reason, text = record(job["source"], init_args, job["inputs"], recorder)
+    text = text.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair is no JSON
     lines = [json.dumps({"kernel": kernel}, sort_keys=True) for kernel in recorder.kernels.values()]
     return lines + [json.dumps({"end": end, "reason": reason, "text": text, "notes": recorder.notes})]
 

@@ -18,6 +18,14 @@ base::expected<base::json> triton_recorder_job(std::string_view source, std::str
   return base::json{{"source", source}, {"init_args", arguments}, {"inputs", given}};
 }
 
+triton_recording read_triton_recording(std::string_view lines) {
+  auto recording = parse_triton_recording(lines);
+  if (recording) return std::move(*recording);
+  triton_recording lost;
+  lost.text = recording.error().message;
+  return lost;
+}
+
 base::expected<triton_recording> record_triton_kernels(
     spawner& children, const python_torch& python, const std::string& scripts,
     std::string_view source, std::string_view init_args, std::string_view inputs) {
@@ -30,9 +38,9 @@ base::expected<triton_recording> record_triton_kernels(
   spec.err = child_stream::captured(most_triton_text);
   spec.limits.wall_s = spec.limits.cpu_s = longest_triton_recording_s;
   QUERN_TRY(auto ran, run_tool(children, spec));
-  QUERN_TRY(auto recording, parse_triton_recording(ran.out));
+  triton_recording recording = read_triton_recording(ran.out);
   if (recording.reason == triton_reason::lost)
-    recording.text = fmt::format("{} {}", ran.end.text(), ran.err);
+    recording.text = fmt::format("{} {} {}", recording.text, ran.end.text(), ran.err);
   return recording;
 }
 

@@ -16,7 +16,16 @@ finding of_host(std::string text) {
   return {verdict_kind::infra_error, "", std::move(text), std::nullopt};
 }
 
+/// The candidate may have so much of it that the reference has too little.
+finding of_memory(const std::string& said) {
+  return {verdict_kind::unsupported, "",
+          "the device has too little memory for the reference beside the candidate: " + said +
+              ". Let the candidate keep less of it",
+          std::nullopt, runner::cause::memory};
+}
+
 finding of_error(const base::error& e) {
+  if (e.code == base::errc::exhausted) return of_memory(e.message);
   const bool task = e.code == base::errc::invalid_argument;
   return {task ? verdict_kind::invalid_reference : verdict_kind::infra_error, "", e.message,
           std::nullopt};
@@ -120,10 +129,7 @@ finding device_module_calls::wait_for_device() {
 finding device_module_calls::failed_reference(const runner_failure& why) {
   using enum runner_failure::kind;
   if (why.failure_kind == refused && why.last.why == runner::cause::memory)
-    return {verdict_kind::unsupported, "",
-            "the device has too little memory for the reference beside the candidate: " + why.text +
-                ". Let the candidate keep less of it",
-            std::nullopt, why.last.why};
+    return of_memory(why.text);
   const bool own = why.failure_kind == refused || why.failure_kind == fault;
   return {own ? verdict_kind::invalid_reference : verdict_kind::infra_error, "",
           "reference: " + why.text, std::nullopt, why.last.why};

@@ -1,5 +1,6 @@
 // Evidence of one evaluation on a GPU: a call in a process of its own that profiles.
 #include <cmath>
+#include <optional>
 
 #include "base/random.hpp"
 #include "base/thread_deadline.hpp"
@@ -14,7 +15,9 @@ namespace {
 /// Of each step. An evaluation that has less time left ends without evidence: its limit is for
 /// what counts.
 constexpr question_limits of_evidence = device_limits(20);
-constexpr double least_left_s = 30;
+constexpr double least_left_s = 45;
+/// Which the verdict keeps: making a process does not look at the deadline, and may take 10 s.
+constexpr double kept_s = 15;
 
 base::error told_nothing(const char* step, const runner_failure& why) {
   return {base::errc::unavailable, fmt::format("{}: {}", step, why.text)};
@@ -50,7 +53,12 @@ base::expected<evidence_report> pytorch_device_evaluation::collect_evidence() {
 
 void pytorch_device_evaluation::add_evidence() {
   stage_clock clock(state_.seconds.probe);
+  // What takes too long is unknown; it is no reason to cut the verdict off.
+  const auto left_s = base::thread_deadline::left_s();
+  std::optional<base::thread_deadline> limit;
+  if (left_s) limit.emplace(*left_s - kept_s);
   auto seen = collect_evidence();
+  limit.reset();
   evidence_report report;
   if (seen)
     report = std::move(*seen);

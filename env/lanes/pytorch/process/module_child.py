@@ -450,8 +450,8 @@ class Child:
                 self.restore()
                 wide = [value.double() if value.is_floating_point() else value
                         for value in results(model, [x.double() if x.is_floating_point() else x for x in inputs])]
-        except (RuntimeError, TypeError):
-            wide = None  # it does not run in f64, or not within this device's memory
+        except Exception:
+            wide = None  # it does not run in f64, or says so (an assertion), or not within this device's memory
         finally:
             self.in_f64 = False
         self.restore()
@@ -533,10 +533,13 @@ class Child:
                     others += 1
                     continue
                 wanted = self.weight_view(asked, place, NAMES.index(one["type"]), tuple(one["shape"]), one["bool"])
-                changed += not alike(value, wanted)
-                if not asked["as_constructed"]:
-                    value.copy_(wanted)
                 taken += 1
+                if alike(value, wanted):
+                    continue  # it may be one that cannot be written: expanded, or made in inference mode
+                changed += 1
+                if not asked["as_constructed"]:
+                    with contextlib.suppress(RuntimeError):  # it stays as constructed, for which there is a second try
+                        value.copy_(wanted)
         return taken, others, changed
 
     def record(self, asked):

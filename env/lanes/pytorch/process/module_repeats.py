@@ -2,6 +2,7 @@
 numbers that are seeded by the inputs of the call. Reference and candidate are treated alike (module_child.py).
 """
 
+import contextlib
 import ctypes
 import random
 import sys
@@ -72,5 +73,6 @@ class State:
                     del values[name]
                 for name, (value, copies) in kept.items():
                     for into, copy in zip(tensors_in(value) or (), copies):
-                        into.detach().copy_(copy)
+                        with contextlib.suppress(RuntimeError):  # expanded, or made in inference mode: it stays as it is
+                            into.detach().copy_(copy)
                     values[name] = list(value) if type(value) is list else value

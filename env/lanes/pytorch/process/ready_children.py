@@ -19,8 +19,8 @@ import os
 import signal
 import socket
 
-# Above what it takes on a loaded machine. All that one question can wait for is below the ten seconds that the evaluator
-# waits for its answer (warm_process.cpp): two children that stand still, and a fresh one.
+# Above what it takes on a loaded machine. All that one question can wait for is below the 25 seconds that the evaluator
+# waits for its answer (usual_answer_limit): two children that stand still, one in the making, and a fresh one.
 READY_WITHIN_S, READY_WITH_GPU_WITHIN_S = 4, 8
 LOCKED_IN_WITHIN_S = 1.5
 MOST_MESSAGE = 65536

@@ -36,6 +36,16 @@ TEST_CASE("a recording of Triton kernels is read within its bounds") {
   CHECK(read->kernels[0].options == R"({"num_warps":8})");
   CHECK((read->reason == env::triton_reason::none));
   CHECK(read->notes == std::vector<std::string>{"a note"});
+  // Of a process whose answer may be the candidate's.
+  CHECK(env::read_triton_recording(triton_line + triton_end).kernels.size() ==
+        read->kernels.size());
+  for (const std::string lines :
+       {"{\"nonsense\": 1}\n", "{\"end\": \"raised\", \"text\": \"\\ud800\"}\n"}) {
+    REQUIRE_FALSE(env::parse_triton_recording(lines));
+    const auto lost = env::read_triton_recording(lines);
+    CHECK(lost.reason == env::triton_reason::lost);
+    CHECK_FALSE(lost.text.empty());
+  }
   // A process that ended early said nothing of its end.
   const auto early = env::parse_triton_recording(triton_line);
   REQUIRE(early.has_value());

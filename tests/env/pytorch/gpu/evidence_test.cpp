@@ -50,6 +50,12 @@ TEST_CASE("whose a kernel is") {
       {"finish(float const*, float const*, float*, int)", "own"},
       {"void my_kernel<c10::Half>(c10::Half const*)", "own"},
       {"void cutlass::Kernel<cutlass::gemm::kernel::Gemm<float>>(int)", "own"},
+      {"maxwell_scudnn_winograd_128x128_ldg1_ldg4_tile148n_nt", "cudnn"},
+      {"void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(float)", "cudnn"},
+      {"hopper_gemm_kernel(float const*, float const*, float*, int)", "own"},
+      {"void sm90_tma_matmul<128, 128>(float const*, float*)", "own"},
+      {"winograd_input_transform(float const*, float*, int)", "own"},
+      {"nchwToNhwc_kernel(float const*, float*, int, int)", "own"},
       {"_triton_kernel_of_mine", "own"}};
   for (const auto& [name, kind] : rows) {
     CAPTURE(name);
@@ -68,6 +74,13 @@ TEST_CASE("types that a name shows") {
   CHECK(narrow_types_of("nvjet_hsh_128x256_64x4") == types{"fp16"});
   CHECK(narrow_types_of("void mine<__nv_bfloat16>()") == types{"bf16"});
   CHECK(narrow_types_of("void mine<c10::Float8_e4m3fn>()") == types{"fp8"});
+  CHECK(narrow_types_of("mine(__half const*, float*)") == types{"fp16"});
+  CHECK(narrow_types_of("void cutlass::Kernel<Gemm<cutlass::half_t, float>>(int)") ==
+        types{"fp16"});
+  // A name of somebody's own says nothing, what stands behind it does.
+  CHECK(narrow_types_of("rotate_half_kernel(float const*, float const*, float*, int)").empty());
+  CHECK(narrow_types_of("void apply<rotate_half_op>(float*)").empty());
+  CHECK(narrow_types_of("to_bf16_and_back(float*)").empty());
   // The control: f32 shows none.
   CHECK(narrow_types_of("ampere_sgemm_128x64_tn").empty());
   CHECK(narrow_types_of("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n").empty());

@@ -1,6 +1,7 @@
 // How far a candidate's results may lie from the reference's, on a device that is none: when the
 // reference runs in f64 for it, and what becomes of a candidate that leaves it no memory.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -116,6 +117,46 @@ TEST_CASE("a reference that is far from what it computes judges only what does a
   const auto task = with->manager->get(coarse);
   REQUIRE(task);
   CHECK((*task)->cannot_widen);
+}
+
+TEST_CASE("a reference that refuses f64 by an assertion is judged by a narrow limit") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  const auto asserting = task_of(
+      "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+      "        assert x.dtype == torch.float32, x.dtype\n        return x * 2\n\n"
+      "def get_inputs():\n    return [torch.rand(256, 258)]\n");
+  const auto judged = [&](const std::string& result) {
+    const verdict v = judged_by_fake(module_that_returns(result), false, asserting);
+    CAPTURE(v.detail);
+    return std::string(name_of(v.kind));
+  };
+  CHECK(judged("x + x") == "ok");
+  CHECK(judged("x * 3") == "wrong_value");
+}
+
+TEST_CASE("memory that contents lack beside a candidate is no fault of the host") {
+  auto* with = device_that_is_none();
+  if (with == nullptr) return;
+  // Of the calls of get_inputs in a process, those from here on find none.
+  std::map<std::string, std::string> told;
+  for (int first : {1, 2, 3, 4, 6, 8, 10, 12, 16, 24}) {
+    const auto subject = task_of(fmt::format(
+        "import torch\n\ncalls = 0\n\nclass Model(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x * 2\n\n"
+        "def get_inputs():\n    global calls\n    calls += 1\n"
+        "    if calls >= {}:\n        raise torch.OutOfMemoryError('no memory is left')\n"
+        "    return [torch.rand(256, {})]\n",
+        first, 300 + first));
+    const verdict v = judged_by_fake(module_that_returns("x + x"), true, subject);
+    CAPTURE(first);
+    CAPTURE(v.detail);
+    CHECK(name_of(v.kind) != "infra_error");
+    told[std::string(name_of(v.kind))] = v.detail;
+  }
+  // The first, as for any task whose reference needs too much; later ones beside a candidate.
+  REQUIRE(told.contains("unsupported"));
+  CHECK(contains(told["unsupported"], "too little memory for the reference beside the candidate"));
 }
 
 TEST_CASE("a limit of few results is found on more contents when one lies beyond it") {

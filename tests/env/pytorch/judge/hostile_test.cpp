@@ -102,7 +102,7 @@ TEST_CASE("the kinds of bad candidates are counted") {
       without_gain += may_be_ok ? 1 : 0;
     }
   CHECK(names.size() == all);
-  CHECK(all == 109);
+  CHECK(all == 110);
   MESSAGE(all << " kinds, " << with_control << " with a control by layers, " << reaching().size()
               << " with a control without a sandbox, " << without_gain
               << " that may be ok and gain nothing");

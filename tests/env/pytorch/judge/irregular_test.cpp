@@ -103,6 +103,30 @@ TEST_CASE("irregular modules are judged as plain ones are") {
   }
 }
 
+TEST_CASE("weights that cannot be written stay as they were made, on either side") {
+  if (judge() == nullptr) return;
+  const auto module_with = [](const std::string& name, const std::string& gain) {
+    return "import torch\n\nclass " + name +
+           "(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+           "        self.register_buffer('gain', " +
+           gain + ")\n\n    def forward(self, x):\n        return x * self.gain.to_dense()\n";
+  };
+  const std::string inputs = "\ndef get_inputs():\n    return [torch.rand(24, 8)]\n";
+  const std::string plain = "torch.full((24, 8), 2.0)",
+                    expanded = "torch.full((1,), 2.0).expand(24, 8)";
+  const std::string in_inference_mode = "torch.inference_mode()(lambda: " + plain + ")()";
+  for (const std::string& of_reference : {plain, expanded})
+    for (const std::string& gain :
+         {plain, expanded, in_inference_mode, plain + ".to_sparse_csr()"}) {
+      CAPTURE(of_reference);
+      CAPTURE(gain);
+      const auto of = task_of(module_with("Model", of_reference) + inputs);
+      const verdict v = judged(module_with("ModelNew", gain), of);
+      CAPTURE(v.detail);
+      CHECK(name_of(v.kind) == "ok");
+    }
+}
+
 TEST_CASE("random numbers must be those of the call, drawn as the reference draws them") {
   if (judge() == nullptr) return;
   const std::string text = module_text("draws");
