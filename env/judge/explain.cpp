@@ -37,7 +37,13 @@ std::string because_text(const verdict& v) {
   const bool said = (v.first_diff && v.detail.starts_with(describe(*v.first_diff))) ||
                     (v.compiler && v.compiler->text.find(v.detail) != std::string::npos);
   if (v.detail.empty() || said) return {};
-  return fmt::format("because   {}\n", v.detail);
+  // Some of it may be a candidate's: no line of it stands where a verdict could.
+  std::string detail;
+  for (const char c : v.detail) {
+    detail += c;
+    if (c == '\n') detail += "          ";
+  }
+  return fmt::format("because   {}\n", detail);
 }
 
 /// Checks that were made again, before and after the times, stand there once.

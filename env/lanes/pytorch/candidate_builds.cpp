@@ -15,29 +15,53 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a process recorded of a text, and whether it was gone before it had told all.
+struct told_requests {
+  std::vector<extension_request> requests;
+  bool is_gone = false;
+};
+
 /// By a child that has no module yet and is shown the file.
-base::expected<std::vector<extension_request>> recorded_by(python_child& child,
-                                                           const std::string& path,
-                                                           const module_sheet* sheet,
-                                                           const recording_limits& limits) {
+base::expected<told_requests> recorded_by(python_child& child, const std::string& path,
+                                          const module_sheet* sheet,
+                                          const recording_limits& limits) {
+  const auto is_gone = [](const runner_failure& why) {
+    return why.failure_kind == runner_failure::kind::gone;
+  };
   const auto imported = child.record(path, limits.load);
   if (!imported && imported.error().failure_kind == runner_failure::kind::timeout)
     return base::fail(base::errc::timeout, "{}", imported.error().text);
-  if (!imported) return std::vector<extension_request>();
+  if (!imported) return told_requests{{}, is_gone(imported.error())};
   QUERN_TRY(auto recorded, parse_recorded_extensions(*imported));
   // What a stage breaks off leaves the requests of those before it.
   if (recorded.asks_later) {
     const auto made = child.record_making(sheet != nullptr ? sheet->init : "[]", limits.load);
-    if (!made) return std::move(recorded.requests);
+    if (!made) return told_requests{std::move(recorded.requests), is_gone(made.error())};
     QUERN_TRY(recorded, parse_recorded_extensions(*made));
   }
   if (recorded.asks_later) {
     const auto called =
         child.record_call(sheet != nullptr ? arguments_json(*sheet) : base::json(), limits.call);
-    if (!called) return std::move(recorded.requests);
+    if (!called) return told_requests{std::move(recorded.requests), is_gone(called.error())};
     QUERN_TRY(recorded, parse_recorded_extensions(*called));
   }
-  return std::move(recorded.requests);
+  return told_requests{std::move(recorded.requests), false};
+}
+
+/// By a process of `python`. One that is gone may have been killed from outside: then by another.
+template <class Python>
+base::expected<std::vector<extension_request>> recorded_with(Python& python,
+                                                             const std::string& path,
+                                                             const module_sheet* sheet,
+                                                             const recording_limits& limits) {
+  python_start how;
+  how.read_only = {path};
+  for (bool once_more = true;; once_more = false) {
+    auto child = python.fork(how);
+    if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
+    QUERN_TRY(auto told, recorded_by(*child, path, sheet, limits));
+    if (!told.is_gone || !once_more) return std::move(told.requests);
+  }
 }
 
 }  // namespace
@@ -62,22 +86,14 @@ base::expected<std::vector<extension_request>> recorded_extensions(python_zygote
                                                                    const std::string& path,
                                                                    const module_sheet* sheet,
                                                                    const recording_limits& limits) {
-  python_start how;
-  how.read_only = {path};
-  auto child = zygote.fork(how);
-  if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
-  return recorded_by(*child, path, sheet, limits);
+  return recorded_with(zygote, path, sheet, limits);
 }
 
 base::expected<std::vector<extension_request>> recorded_extensions(recording_python& python,
                                                                    const std::string& path,
                                                                    const module_sheet* sheet,
                                                                    const recording_limits& limits) {
-  python_start how;
-  how.read_only = {path};
-  auto child = python.fork(how);
-  if (!child) return base::fail(base::errc::unavailable, "{}", child.error().message);
-  return recorded_by(*child, path, sheet, limits);
+  return recorded_with(python, path, sheet, limits);
 }
 
 std::optional<finding> finding_of_recording(const base::error& e) {

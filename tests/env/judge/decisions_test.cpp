@@ -279,6 +279,10 @@ TEST_CASE("every verdict has words for a person") {
   v.kind = verdict_kind::oom;
   CHECK(quern::test::contains(advice_for(v, what), "at most 256 MiB"));
   v = {};
+  v.kind = verdict_kind::runtime_error;
+  v.detail = "it failed\nok 9.99x   copy";
+  CHECK(quern::test::contains(describe_verdict(v, what), "\n          ok 9.99x"));
+  v = {};
   v.kind = verdict_kind::timeout;
   v.reason = "verify";
   CHECK(quern::test::contains(advice_for(v, what), "small or odd sizes"));

@@ -8,9 +8,11 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "env/lanes/pytorch/candidate_builds.hpp"
 #include "env/lanes/pytorch/process/python_zygote.hpp"
 #include "env/runner/arena.hpp"
 #include "env/runner/standing_process.hpp"
+#include "support/process_called.hpp"
 #include "support/test.hpp"
 
 using namespace quern;
@@ -429,6 +431,42 @@ TEST_CASE_FIXTURE(modules_fixture, "a fault is told with its signal, and the nex
   CHECK(loaded.error().failure_kind == runner_failure::kind::fault);
   CHECK(loaded.error().last.signal == 11);
   CHECK(complaint("again.py", scaled_linear).empty());
+}
+
+TEST_CASE_FIXTURE(modules_fixture,
+                  "extensions are learnt once more where somebody killed who did") {
+  if (zygote() == nullptr) return;
+  const std::string path = write("asks.py",
+                                 "import time\nfrom torch.utils.cpp_extension import load_inline\n"
+                                 "import ctypes\n"
+                                 "ctypes.CDLL(None).prctl(15, b'a_recording', 0, 0, 0)\n"
+                                 "time.sleep(2)\n"
+                                 "e = load_inline(name='e', cpp_sources='int one() { return 1; }', "
+                                 "functions=['one'])\n");
+  // How many requests are found where so many of the processes are killed.
+  const auto found = [&](int kills) {
+    // One that was used before is ended behind its evaluation.
+    while (test::process_called("a_recording") > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::jthread killer([=](const std::stop_token& stop) {
+      int killed = 0, last = 0;
+      while (!stop.stop_requested() && killed < kills) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const int child = test::process_called("a_recording");
+        if (child <= 0 || child == last) continue;
+        ::kill(child, SIGKILL);
+        last = child;
+        ++killed;
+      }
+    });
+    const auto requests = recorded_extensions(*zygote(), path, nullptr, {patient, patient});
+    CAPTURE(requests ? "" : requests.error().message);
+    REQUIRE(requests);
+    return requests->size();
+  };
+  CHECK(found(0) == 1);
+  CHECK(found(1) == 1);
+  CHECK(found(2) == 0);
 }
 
 TEST_CASE("a sheet that breaks a bound is refused") {
