@@ -411,6 +411,8 @@ TEST_CASE("a candidate whose calls leave no time for enough pairs is too slow, n
   CHECK(contains(slow.detail, "4 times as long"));
   // The reference's calls are as long; or there were enough, of which most were left out.
   CHECK(with(1, 300).ok());
+  // One pair is too few to say so.
+  CHECK(with(3, 900).ok());
   CHECK(with(0.3, 900, true).ok());
 }
 
