@@ -1,6 +1,7 @@
 # attempt: an answer of its own that tells of a fault by a signal that has no name
 # kind: hostile
-# caught: runtime_error, hack
+# caught: runtime_error
+# said: signal 77
 # exempt: it asks for no verdict that it is not given, and the evaluator goes on
 import os
 import struct
